@@ -21,7 +21,6 @@ LIMITS = {
     "baselines": (10.1, 3.0),
     "batches": (10.9, 3.0),
     "boosting": (9.1, 3.0),
-    "nn": (9.1, 3.0),
     "postprocessing": (10.1, 3.0),
     "training": (10.1, 3.0),
 }

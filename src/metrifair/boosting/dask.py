@@ -14,7 +14,14 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from metrifair.boosting.objective import METRIC_NAME, PLACES, Descent, Expansion, loss_terms
+from metrifair.boosting.objective import (
+    METRIC_NAME,
+    PLACES,
+    Descent,
+    Expansion,
+    loss_terms,
+    nearest_places,
+)
 from metrifair.boosting.problem import (
     BoostingProblem,
     boosting_problem,
@@ -27,7 +34,7 @@ from metrifair.metrics.pair import Pair
 from metrifair.metrics.penalty_options import penalty_options
 from metrifair.metrics.registry import training_metric, warn_without_estimate
 from metrifair.problem.attributes import group_codes
-from metrifair.problem.cells import Dependence
+from metrifair.problem.cells import Comparison, Dependence
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.missing_groups import warn_of_groups
 from metrifair.problem.problem import Inputs, read_weights, warn_of_labels
@@ -51,8 +58,11 @@ def map_rows(function: Callable[..., Any], X: Table, *, like: NDArray[Any], **kw
     if not is_dask(X):
         return function(as_features(X), **kwargs)
     delayed = _dask("dask").delayed(function)
-    lengths = X.chunks[0] if isinstance(X, _dask("dask.array").Array) else None
-    return _concatenate([delayed(part, **kwargs) for part in _partitions("X", X)], like, lengths)
+    lengths = None
+    if isinstance(X, _dask("dask.array").Array):
+        lengths = X.chunks[0]
+    parts = [delayed(part, **kwargs) for part in _partitions("X", X)]
+    return _concatenate(parts, like, lengths)
 
 
 def _concatenate(
@@ -103,9 +113,9 @@ def fit_on_cluster(
     """
     xgboost_dask = _dask("xgboost.dask")
     client = _client()
-    accepted = {"verbose", "sample_weight_eval_set", "sample_weight", "eval_set"}
-    if unknown := sorted(name for name in arguments if name not in accepted):
-        raise DataError(f"{unknown[0]} is not supported for Dask collections; leave it out")
+    unknown = arguments.keys() - {"verbose", "sample_weight_eval_set", "sample_weight", "eval_set"}
+    if unknown:
+        raise DataError(f"{min(unknown)} is not supported for Dask collections; leave it out")
     penalized = is_penalized(booster)
     if eval_set and penalized:
         evaluation_sets(eval_set, **lists)  # validates the lists
@@ -169,19 +179,24 @@ def _penalized(
             "y must contain 0 and 1 where X is a Dask collection, got "
             f"{list(problem.scheme.classes)}"
         )
-    warn_of_labels(problem.training.problem, problem.training.weight)
-    warn_of_groups(problem.training.problem, problem.training.weight)
+    rows = problem.training
+    warn_of_labels(rows.problem, rows.weight)
+    warn_of_groups(rows.problem, rows.weight)
     booster.left_out_ = problem.trainable.left_out
     plan = ClusterPlan(booster, problem)
     check_summable(plan.objective, weighted=parts[0].sample_weight is not None)
     params["disable_default_eval_metric"] = booster.eval_metric in (None, [None], (None,))
     if params.get("base_score") is None:
         start = problem.start  # XGBoost takes the prediction instead of the margin
-        params["base_score"] = 1 / (1 + np.exp(-start)) if problem.scheme.classes else start
-    columns = [
-        _matrix_columns(partitions.with_all(_prepared, problem), partitions) for partitions in parts
-    ]
-    return columns, {"obj": plan, "custom_metric": plan.metric if len(parts) > 1 else None}
+        params["base_score"] = start
+        if problem.scheme.classes:
+            params["base_score"] = 1 / (1 + np.exp(-start))
+    columns = []
+    for partitions in parts:
+        prepared = partitions.with_all(_prepared, problem)
+        columns.append(_matrix_columns(prepared, partitions))
+    metric = plan.metric if len(parts) > 1 else None
+    return columns, {"obj": plan, "custom_metric": metric}
 
 
 class ClusterPlan:
@@ -215,28 +230,26 @@ class ClusterPlan:
 
     def metric(self, output: Floats, matrix: Any) -> tuple[str, float]:
         """The penalized risk of an evaluation set: of its rows on all workers."""
-        if id(matrix) not in self.evaluations:
-            self.evaluations[id(matrix)] = self._make_risk(matrix, total=None, positive_weight=1.0)
+        risk: Any = self.evaluations.get(id(matrix))
+        if risk is None:
+            risk = self._make_risk(matrix, total=None, positive_weight=1.0)
+            self.evaluations[id(matrix)] = risk
         assert self.descent is not None
-        risk: Any = self.evaluations[id(matrix)]
         return METRIC_NAME, self.descent.report(risk, output)
 
     def _make_risk(self, matrix: Any, *, total: float | None, positive_weight: float) -> SummedRisk:
         targets = matrix.get_label().astype(np.float64)
-        weight = (
-            matrix.get_weight().astype(np.float64)
-            if len(matrix.get_weight())
-            else np.ones(len(targets))
-        )
+        weight = matrix.get_weight().astype(np.float64)
+        if not len(weight):
+            weight = np.ones(len(targets))
         cell = matrix.get_float_info("label_lower_bound").astype(np.int64)
-        in_risk = (
-            weight
-            if positive_weight == 1
-            else weight * np.where(targets == 1, positive_weight, 1.0)
-        )
+        in_risk = weight
+        if positive_weight != 1:
+            in_risk = weight * np.where(targets == 1, positive_weight, 1.0)
         together = xgboost_together()
         if total is None:
-            total = float(together.sum(np.array([weight.sum()]))[0])
+            own_total = np.array([weight.sum()])
+            total = float(together.sum(own_total)[0])
         return SummedRisk(
             self.objective,
             LocalRows(targets, cell, weight, in_risk),
@@ -324,23 +337,32 @@ def _representative_rows(booster: Any, parts: Partitions) -> Inputs:
     ]
     if not tallies:
         raise DataError("y contains no rows of positive weight; pass at least one of each class")
-    names = tallies[0].names
     merged: dict[tuple[Any, ...], Floats] = {}
     for tally in tallies:
         for combination, sums in tally.sums.items():
             merged[combination] = merged.get(combination, 0.0) + sums
     rows: list[tuple[Any, ...]] = []
-    for combination, (count, weight, first, second) in merged.items():
-        mean = first / weight
-        deviation = float(np.sqrt(max(0.0, second / weight - mean**2)))
-        copies = 2 if count > 1 else 1
-        for sign in (-1, 1)[:copies]:
-            target = combination[0] if labels else mean + sign * deviation * (copies - 1)
-            rows.append((target, *combination[1:], weight / copies))
+    for (label, *others), sums in merged.items():
+        targets = _targets_with_moments(*sums)
+        if labels:
+            targets = [label] * len(targets)
+        weight = sums[1] / len(targets)
+        rows += [(target, *others, weight) for target in targets]
     y, *values, weights = (list(column) for column in zip(*rows, strict=True))
-    groups = dict(zip(names[0], values, strict=False))
-    strata = dict(zip(names[1], values[len(names[0]) :], strict=True))
+    group_names, stratum_names = tallies[0].names
+    groups = dict(zip(group_names, values, strict=False))
+    strata = dict(zip(stratum_names, values[len(group_names) :], strict=True))
     return Inputs(y, groups or None, strata or None, np.array(weights), rows={})
+
+
+def _targets_with_moments(rows: float, weight: float, first: float, second: float) -> list[float]:
+    """Two targets with these moments, or that of the only row."""
+    mean = first / weight
+    if rows <= 1:
+        return [mean]
+    variance = second / weight - mean**2
+    deviation = float(np.sqrt(max(0.0, variance)))
+    return [mean - deviation, mean + deviation]
 
 
 class _Tally(NamedTuple):
@@ -358,30 +380,36 @@ def _tally(y: Table, groups: Table, strata: Table, weight: Table, labels: bool) 
         return None
     target = one_column("y", y)
     weights = read_weights("sample_weight", weight, len(target))
-    row_weight = np.ones(len(target)) if weights is None else weights
-    outcome = {"y": target if labels else np.zeros(len(target))}
+    if weights is None:
+        weights = np.ones(len(target))
     group_columns = {}
     if groups is not None:
         group_columns = columns("sensitive_features", groups)
     stratum_columns = {}
     if strata is not None:
         stratum_columns = columns("control_features", strata)
-    tables = [outcome, group_columns, stratum_columns]
+    # Rows are summed by label; of a numeric target, the moments are computed.
+    zeros = np.zeros(len(target))
+    outcome = zeros
+    numbers = zeros
+    if labels:
+        outcome = target
+    else:
+        numbers = target.astype(np.float64)
+    tables = [{"y": outcome}, group_columns, stratum_columns]
     coded = [group_codes(table) for table in tables if table]
     values = [attribute.groups for part in coded for attribute in part.attributes]
-    combinations, inverse = np.unique(
-        np.hstack([part.codes for part in coded]), axis=0, return_inverse=True
-    )
-    numbers = np.zeros(len(target)) if labels else target.astype(np.float64)
+    codes = np.hstack([part.codes for part in coded])
+    combinations, inverse = np.unique(codes, axis=0, return_inverse=True)
+    place = inverse.reshape(-1)
     moments = [
-        (row_weight > 0).astype(np.float64),
-        row_weight,
-        row_weight * numbers,
-        row_weight * numbers**2,
+        (weights > 0).astype(np.float64),
+        weights,
+        weights * numbers,
+        weights * numbers**2,
     ]
-    sums = np.stack(
-        [np.bincount(inverse.reshape(-1), moment, len(combinations)) for moment in moments], 1
-    )
+    of_combinations = [np.bincount(place, moment, len(combinations)) for moment in moments]
+    sums = np.stack(of_combinations, 1)
     by_values = {
         tuple(
             names[code] if code >= 0 else None for names, code in zip(values, row, strict=True)
@@ -397,12 +425,16 @@ def _prepared(
 ) -> NDArray[np.float32]:
     """Target, cell and weight of each row of a partition."""
     if _is_weightless(weight):
-        idle = 1 + max(
-            max(comparison.left + comparison.right) for comparison in problem.scheme.comparisons
-        )
-        return np.tile(np.array([0, idle, 0], dtype=np.float32), (len(one_column("y", y)), 1))
+        count = len(one_column("y", y))
+        idle = _number_of_cells(problem.scheme.comparisons)
+        return np.tile(np.array([0, idle, 0], dtype=np.float32), (count, 1))
     rows = evaluation_rows(problem, Inputs(y, groups, strata, weight, rows={}))
     return np.stack([rows.targets, rows.cell, rows.weight], 1).astype(np.float32)
+
+
+def _number_of_cells(comparisons: Sequence[Comparison]) -> int:
+    """The number of cells that are compared."""
+    return 1 + max(max(comparison.left + comparison.right) for comparison in comparisons)
 
 
 def _is_weightless(weight: Table | None) -> bool:
@@ -416,7 +448,9 @@ def _matrix_columns(prepared: Sequence[Any], parts: Partitions) -> dict[str, Any
     """
     table = _concatenate(prepared, np.zeros((0, 3), dtype=np.float32)).persist()
     by_name = {"label": table[:, 0], "label_lower_bound": table[:, 1]}
-    return by_name if parts.sample_weight is None else {**by_name, "weight": table[:, 2]}
+    if parts.sample_weight is not None:
+        by_name["weight"] = table[:, 2]
+    return by_name
 
 
 class Together(NamedTuple):
@@ -477,19 +511,18 @@ class SummedRisk:
     @cached_property
     def _sides(self) -> list[list[Integers]]:
         """The rows here on either side of each comparison."""
+
+        def rows_in(cells: Sequence[int]) -> Integers:
+            return np.flatnonzero(np.isin(self.rows.cell, cells))
+
         return [
-            [
-                np.flatnonzero(np.isin(self.rows.cell, cells))
-                for cells in (comparison.left, comparison.right)
-            ]
+            [rows_in(comparison.left), rows_in(comparison.right)]
             for comparison in self.objective.comparisons
         ]
 
     @cached_property
     def _cells(self) -> int:
-        return 1 + max(
-            max(comparison.left + comparison.right) for comparison in self.objective.comparisons
-        )
+        return _number_of_cells(self.objective.comparisons)
 
     def at(self, output: ArrayLike) -> Expansion:
         """Both terms of all rows, and their slopes by the outputs (n,) of the rows here."""
@@ -515,9 +548,8 @@ class SummedRisk:
         return risk + strength * unfairness
 
     def _standard(self, output: ArrayLike) -> Tensor:
-        return (
-            torch.as_tensor(np.asarray(output, dtype=np.float64).reshape(-1)) - self.center
-        ) / self.spread
+        outputs = np.asarray(output, dtype=np.float64).reshape(-1)
+        return (torch.as_tensor(outputs) - self.center) / self.spread
 
     def _score(self, standard: Tensor) -> Tensor:
         objective = self.objective
@@ -531,37 +563,42 @@ class SummedRisk:
 
     def _terms(self, standard: Tensor, score: Floats) -> tuple[float, float, Floats]:
         """The risk, the unfairness, and its slope by the score of each row here."""
-        own_risk = float(
-            self.rows.in_risk @ self.objective.task.loss(standard, self._targets).numpy()
-        )
+        losses = self.objective.task.loss(standard, self._targets).numpy()
+        own_risk = float(self.rows.in_risk @ losses)
         # Probabilities fill their range. Other scores may have an outlier, which would leave few
         # places to most.
         bent = self.objective.task.name != BINARY.name or self.objective.penalize != "prediction"
         bent = bent or self.objective.criterion.score != "prediction"
-        line = score / (1 + np.abs(score)) if bent else score
-        ends = [-line.min(), line.max()] if len(line) else [-np.inf, -np.inf]
-        low, high = self.together.maximum(np.array(ends)) * [-1, 1]
+        line = score
+        if bent:
+            line = score / (1 + np.abs(score))
+        ends = np.array([np.max(-line, initial=-np.inf), np.max(line, initial=-np.inf)])
+        low, high = self.together.maximum(ends) * [-1, 1]
         width = (high - low) / (PLACES - 1) or 1.0
-        place = np.minimum(((line - low) / width + 0.5).astype(np.int64), PLACES - 1)
+        place = nearest_places(line, low, width, PLACES)
         points = low + width * np.arange(PLACES)
-        points = points / (1 - np.abs(points)) if bent else points
+        if bent:
+            points = points / (1 - np.abs(points))
         cells = self._cells
         # Rows without weight, and of groups that are not compared, are beyond the last cell.
+        size = cells * PLACES
         on_grid = np.minimum(self.rows.cell, cells) * PLACES + place
-        flat = np.bincount(on_grid, self.rows.weight, (cells + 1) * PLACES)[: cells * PLACES]
-        summed = self.together.sum(np.append(flat, own_risk))
+        own_counts = np.bincount(on_grid, self.rows.weight, size + PLACES)[:size]
+        summed = self.together.sum(np.append(own_counts, own_risk))
         grid = summed[:-1].reshape(cells, PLACES)
         risk = float(summed[-1]) / self.total_weight
         value = 0.0
         slope = np.zeros(len(score))
-        for comparison, places, counts in zip(
+        for comparison, sides, factor in zip(
             self.objective.comparisons, self._sides, self.objective.weights, strict=True
         ):
-            sides = grid[list(comparison.left)].sum(0), grid[list(comparison.right)].sum(0)
-            distance, *tables = self._distance(points, *sides)
-            value += counts * distance
-            for mine, table in zip(places, tables, strict=True):
-                slope[mine] += (counts * table)[place[mine]] * self.rows.weight[mine]
+            left = grid[list(comparison.left)].sum(0)
+            right = grid[list(comparison.right)].sum(0)
+            distance, *tables = self._distance(points, left, right)
+            value += factor * distance
+            for rows, table in zip(sides, tables, strict=True):
+                slopes = (factor * table)[place[rows]]
+                slope[rows] += slopes * self.rows.weight[rows]
         return risk, value, slope
 
     def _distance(
@@ -571,23 +608,35 @@ class SummedRisk:
         either at each place.
         """
         if self.objective.metric == "energy":
-            n = left.sum()
-            m = right.sum()
-            fresh = self.objective.estimate == "population"
-            a, b = (2 * np.cumsum(side) - side - total for side, total in ((left, n), (right, m)))
-            across = 2 / (n * m)
-            within = [2 / (total * (total - fresh)) for total in (n, m)]
-            tables = across * b - within[0] * a, across * a - within[1] * b
-            return float((left * tables[0] + right * tables[1]) @ points), *tables
+            return self._energy_distance(points, left, right)
         mass = np.concatenate([left, right])
         there = np.flatnonzero(mass)
-        moving = torch.as_tensor(np.concatenate([points, points])[there]).requires_grad_()
-        sizes = int((there < PLACES).sum()), int((there >= PLACES).sum())
-        pair = Pair(moving, (sizes[0],), (sizes[1],), torch.as_tensor(mass[there]))
+        mass = mass[there]
+        moving = torch.as_tensor(points[there % PLACES]).requires_grad_()
+        size = int((there < PLACES).sum())
+        pair = Pair(moving, (size,), (len(there) - size,), torch.as_tensor(mass))
         distance = training_metric(self.objective.metric, estimate="batch")(pair)
+        (slope,) = torch.autograd.grad(distance, moving)
         table = np.zeros(2 * PLACES)
-        table[there] = torch.autograd.grad(distance, moving)[0].numpy() / mass[there]
+        table[there] = slope.numpy() / mass
         return distance.item(), table[:PLACES], table[PLACES:]
+
+    def _energy_distance(
+        self, points: Floats, left: Floats, right: Floats
+    ) -> tuple[float, Floats, Floats]:
+        """The energy distance, and its slopes, by counting."""
+        n = left.sum()
+        m = right.sum()
+        fresh = self.objective.estimate == "population"
+        a = 2 * np.cumsum(left) - left - n
+        b = 2 * np.cumsum(right) - right - m
+        across = 2 / (n * m)
+        within_left = 2 / (n * (n - fresh))
+        within_right = 2 / (m * (m - fresh))
+        of_left = across * b - within_left * a
+        of_right = across * a - within_right * b
+        distance = (left * of_left + right * of_right) @ points
+        return float(distance), of_left, of_right
 
 
 def check_summable(objective: Objective, *, weighted: bool) -> None:

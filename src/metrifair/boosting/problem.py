@@ -117,7 +117,9 @@ def expected_shares(
             place: ((chance * left).sum(1), (chance * right).sum(1))
             for place, (left, right) in sides.items()
         }
-    return None if revealed else tuple(shares[place] for place in range(len(comparisons)))
+    if revealed:
+        return None
+    return tuple(shares[place] for place in range(len(comparisons)))
 
 
 def _group_probabilities(
@@ -140,7 +142,9 @@ def _group_probabilities(
         return own
     order = np.lexsort((random.random(len(rows)), kind))
     fold = np.empty(len(rows), dtype=np.int64)
-    folds = FOLDS if len(rows) < 2 * MOST_ROWS else 2
+    folds = 2
+    if len(rows) < 2 * MOST_ROWS:
+        folds = FOLDS
     fold[order] = np.arange(len(rows)) % folds
     chance = np.zeros((len(group), groups))
     for held_out in range(folds):
@@ -183,7 +187,7 @@ class BoostingRows:
     @classmethod
     def of(cls, problem: Problem) -> BoostingRows:
         """The rows of a problem, with those of weight 0 in their places."""
-        weight = np.ones(len(problem)) if problem.weight is None else problem.weight
+        weight = problem.row_weights
         targets = np.asarray(problem.labels, dtype=np.float64)
         return cls(problem, expand_rows(problem, targets), expand_rows(problem, weight))
 
@@ -200,7 +204,9 @@ class BoostingRows:
     def values(self) -> Floats | None:
         """Values of numeric attributes; 0 in rows without weight."""
         numbers = self.problem.attribute_values
-        return None if numbers is None else expand_rows(self.problem, numbers)
+        if numbers is None:
+            return None
+        return expand_rows(self.problem, numbers)
 
     def sides_by_probabilities(self, comparisons: Sequence[Comparison]) -> tuple[Sides, ...]:
         """The rows of each comparison, each once for each group of positive probability."""
@@ -263,7 +269,9 @@ class BoostingProblem:
         labels = self.training.targets.astype(np.int64)
         weight = self.training.weight
         share = np.bincount(labels, weight, minlength=len(self.scheme.classes)) / weight.sum()
-        return np.log(share) if self.task.vector else math.log(share[1] / share[0])
+        if self.task.vector:
+            return np.log(share)
+        return math.log(share[1] / share[0])
 
     def shares(self, chances: Chances, random: np.random.RandomState) -> tuple[Shares, ...] | None:
         """The fraction of each training row that is expected on either side; None if the observed
@@ -289,9 +297,7 @@ class BoostingProblem:
         ):
             return None
 
-        places = np.arange(len(problem))
-        if problem.kept is not None:
-            places = np.flatnonzero(problem.kept)
+        places = problem.passed_rows
 
         def chances_of_kept(sample: GroupSample, predicted: Integers) -> Floats:
             return chances(sample._replace(rows=places[sample.rows]), places[predicted])
@@ -317,14 +323,18 @@ class BoostingProblem:
         """The objective for rows; ``risk_weight`` multiplies the weight of each in the risk."""
         weight = rows.weight
         total = float(weight.sum())
-        in_risk = weight if risk_weight is None else weight * risk_weight
+        in_risk = weight
+        if risk_weight is not None:
+            in_risk = weight * risk_weight
         label_noise = None
         if shares is not None:
             label_noise = self._label_noise(rows, shares, in_risk)
         # Places on a grid need single precision only. Other scores need more: in a standardized
         # target with an outlier, all other values are so close together that single precision would
         # tie them.
-        precision = torch.float32 if on_grid(self.task, len(weight)) else torch.float64
+        precision = torch.float64
+        if on_grid(self.task, len(weight)):
+            precision = torch.float32
         samples = Samples(
             torch.zeros(len(weight), 0),
             torch.as_tensor((rows.targets - self.center) / self.spread, dtype=precision),
@@ -332,14 +342,11 @@ class BoostingProblem:
             torch.as_tensor(in_risk * (len(weight) / total), dtype=precision),
             None if rows.values is None else torch.as_tensor(rows.values),
         )
-        uneven = None if (weight == weight[0]).all() else torch.as_tensor(weight)
+        uneven = None
+        if not (weight == weight[0]).all():
+            uneven = torch.as_tensor(weight)
         if shares is not None:
-            row_weight = np.ones(1) if uneven is None else weight
-            width = np.float32 if precision is torch.float32 else np.float64
-            shares = tuple(
-                ((left * row_weight).astype(width), (right * row_weight).astype(width))
-                for left, right in shares
-            )
+            shares = _weighted_shares(shares, None if uneven is None else weight, precision)
         comparisons = self.trainable.comparisons
         if rows.problem.probabilities is None:
             sides = tensor_sides(comparisons, samples.cell, uneven, drawn_from=samples.cell)
@@ -375,6 +382,16 @@ class BoostingProblem:
                 columns.append(np.isin(cell, cells) - expected)
         surprise = np.stack(columns, axis=1)
         return explained(surprise, targets, in_risk)
+
+
+def _weighted_shares(
+    shares: tuple[Shares, ...], weight: Floats | None, precision: torch.dtype
+) -> tuple[Shares, ...]:
+    """The shares times the weights of rows, if these differ, in the precision of scores."""
+    width = np.dtype(np.float32 if precision is torch.float32 else np.float64)
+    if weight is not None:
+        shares = tuple((left * weight, right * weight) for left, right in shares)
+    return tuple((left.astype(width), right.astype(width)) for left, right in shares)
 
 
 def explained(surprise: Floats, targets: Floats, weight: Floats) -> Floats | None:
@@ -449,11 +466,10 @@ def evaluation_sets(
         if entries is not None and (
             not isinstance(entries, (list, tuple)) or len(entries) != len(eval_set)
         ):
-            count = (
-                f"{len(entries)}"
-                if isinstance(entries, (list, tuple))
-                else f"a {type(entries).__name__}"
-            )
+            if isinstance(entries, (list, tuple)):
+                count = f"{len(entries)}"
+            else:
+                count = f"a {type(entries).__name__}"
             raise DataError(
                 f"{name} must be a list with one entry for each of {len(eval_set)} eval sets, got "
                 f"{count}"

@@ -137,7 +137,10 @@ class _FairXGB(FairBooster):
             if several and _FROM_3_1:
                 self.base_score = (start - np.mean(start)).tolist()
             elif not several:  # XGBoost expects the prediction instead of the margin
-                self.base_score = 1 / (1 + np.exp(-start)) if classes else start
+                if classes:
+                    self.base_score = 1 / (1 + np.exp(-start))
+                else:
+                    self.base_score = start
         try:
             fit(**plan.arguments)
         finally:
@@ -279,4 +282,6 @@ def _metrics(eval_metric: Any, plan: FitPlan) -> Any:
     def penalized_risk(_: Any, output: Any, sample_weight: Any = None) -> float:  # noqa: ARG001
         return penalized(output)
 
-    return [*metrics, penalized_risk] if metrics else penalized_risk
+    if metrics:
+        return [*metrics, penalized_risk]
+    return penalized_risk
