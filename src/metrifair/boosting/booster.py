@@ -210,7 +210,8 @@ class FairBooster(HasPenaltyOptions, Saved):
             shares = problem.shares(
                 partial(self._reused_chances, inputs.rows["X"], arguments), seed
             )
-        objective = problem.make_objective(problem.training, self._risk_weight(problem), shares)
+        risk_weight = self._risk_weight(problem)
+        objective = problem.make_objective(problem.training, risk_weight, shares)
         descent = Descent(
             objective, float(self.strength), rounds=rounds, learning_rate=learning_rate
         )

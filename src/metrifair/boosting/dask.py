@@ -25,6 +25,7 @@ from metrifair.boosting.objective import (
 from metrifair.boosting.problem import (
     BoostingProblem,
     boosting_problem,
+    columns_of_sets,
     evaluation_rows,
     evaluation_sets,
     is_penalized,
@@ -70,11 +71,12 @@ def _concatenate(
 ) -> Any:
     """A Dask array of delayed parts, with the columns and the type of ``like``."""
     array = _dask("dask.array")
-    shape = like.shape[1:]
-    arrays = [
-        array.from_delayed(part, shape=(length, *shape), dtype=like.dtype)
-        for part, length in zip(parts, lengths or [np.nan] * len(parts), strict=True)
-    ]
+    if lengths is None:
+        lengths = [np.nan] * len(parts)
+    arrays = []
+    for part, length in zip(parts, lengths, strict=True):
+        shape = (length, *like.shape[1:])
+        arrays.append(array.from_delayed(part, shape=shape, dtype=like.dtype))
     return array.concatenate(arrays, allow_unknown_chunksizes=True)
 
 
@@ -120,29 +122,38 @@ def fit_on_cluster(
     if eval_set and penalized:
         evaluation_sets(eval_set, **lists)  # validates the lists
     X: Any = inputs.rows["X"]
-    entries = [[None] * len(eval_set) if entry is None else list(entry) for entry in lists.values()]
-    tables = [
-        (X, inputs.y, inputs.sensitive_features, inputs.control_features, inputs.sample_weight)
-    ]
-    tables += [(*pair, *more) for pair, *more in zip(eval_set, *entries, strict=True)]
-    parts = [_parts("eval_" if place else "", *table) for place, table in enumerate(tables)]
+    entries = columns_of_sets(lists, len(eval_set))
+    training_tables = (
+        X,
+        inputs.y,
+        inputs.sensitive_features,
+        inputs.control_features,
+        inputs.sample_weight,
+    )
+    eval_tables = [(*pair, *more) for pair, *more in zip(eval_set, *entries, strict=True)]
+    tables = [training_tables, *eval_tables]
+    parts = [_parts("", *training_tables), *(_parts("eval_", *table) for table in eval_tables)]
     params: dict[str, Any] = booster.get_xgb_params()
     objective: dict[str, Any] = {}
     if penalized:
         columns, objective = _penalized(booster, params, parts)
     else:
-        columns = [{"label": label, "weight": weight} for _, label, _, _, weight in tables]
+        columns = [{"label": label, "weight": weight} for _, label, *_, weight in tables]
+    names = None
+    if hasattr(X, "columns"):
+        names = list(map(str, X.columns))
     matrix = partial(
         xgboost_dask.DaskDMatrix,
         client,
         missing=booster.missing,
         enable_categorical=booster.enable_categorical,
         # Dask may leave a worker without a partition, which cannot read the names from its rows.
-        feature_names=list(map(str, X.columns)) if hasattr(X, "columns") else None,
+        feature_names=names,
     )
     training, *evaluated = (
-        matrix(table[0], **kwargs) for table, kwargs in zip(tables, columns, strict=True)
+        matrix(rows, **kwargs) for (rows, *_), kwargs in zip(tables, columns, strict=True)
     )
+    evals = [(entry, f"validation_{place}") for place, entry in enumerate(evaluated)]
     with _explain_lost_workers(client):
         result = xgboost_dask.train(
             client,
@@ -152,7 +163,7 @@ def fit_on_cluster(
             early_stopping_rounds=booster.early_stopping_rounds,
             verbose_eval=arguments.get("verbose", False),
             callbacks=booster.callbacks,
-            evals=[(entry, f"validation_{place}") for place, entry in enumerate(evaluated)],
+            evals=evals,
             **objective,
         )
     booster._Booster = result["booster"]
@@ -172,8 +183,10 @@ def _penalized(
         raise DataError(
             "expected_groups=True is not computed where X is a Dask collection", remedy=remedy
         )
-    warn_without_estimate(booster.metric, penalty_options(booster).estimate, default="rows")
-    problem = boosting_problem(booster, _representative_rows(booster, parts[0]))
+    options = penalty_options(booster)
+    warn_without_estimate(booster.metric, options.estimate, default="rows")
+    rows_of_all = _representative_rows(booster, parts[0])
+    problem = boosting_problem(booster, rows_of_all)
     if problem.scheme.classes not in ((), (0, 1)):
         raise DataError(
             "y must contain 0 and 1 where X is a Dask collection, got "
@@ -185,7 +198,8 @@ def _penalized(
     booster.left_out_ = problem.trainable.left_out
     plan = ClusterPlan(booster, problem)
     check_summable(plan.objective, weighted=parts[0].sample_weight is not None)
-    params["disable_default_eval_metric"] = booster.eval_metric in (None, [None], (None,))
+    has_no_metric = booster.eval_metric in (None, [None], (None,))
+    params["disable_default_eval_metric"] = has_no_metric
     if params.get("base_score") is None:
         start = problem.start  # XGBoost takes the prediction instead of the margin
         params["base_score"] = start
@@ -409,15 +423,16 @@ def _tally(y: Table, groups: Table, strata: Table, weight: Table, labels: bool) 
         weights * numbers**2,
     ]
     of_combinations = [np.bincount(place, moment, len(combinations)) for moment in moments]
-    sums = np.stack(of_combinations, 1)
-    by_values = {
-        tuple(
-            names[code] if code >= 0 else None for names, code in zip(values, row, strict=True)
-        ): total
-        for row, total in zip(combinations, sums, strict=True)
-        if total[1] > 0
-    }
-    return _Tally((tuple(group_columns), tuple(stratum_columns)), by_values)
+    by_values = {}
+    for codes_of_row, sums in zip(combinations, np.stack(of_combinations, 1), strict=True):
+        if sums[1] > 0:
+            row = tuple(
+                names[code] if code >= 0 else None
+                for names, code in zip(values, codes_of_row, strict=True)
+            )
+            by_values[row] = sums
+    names_of_columns = (tuple(group_columns), tuple(stratum_columns))
+    return _Tally(names_of_columns, by_values)
 
 
 def _prepared(
@@ -427,9 +442,11 @@ def _prepared(
     if _is_weightless(weight):
         count = len(one_column("y", y))
         idle = _number_of_cells(problem.scheme.comparisons)
-        return np.tile(np.array([0, idle, 0], dtype=np.float32), (count, 1))
+        row = np.array([0, idle, 0], dtype=np.float32)
+        return np.tile(row, (count, 1))
     rows = evaluation_rows(problem, Inputs(y, groups, strata, weight, rows={}))
-    return np.stack([rows.targets, rows.cell, rows.weight], 1).astype(np.float32)
+    columns_of_rows = np.stack([rows.targets, rows.cell, rows.weight], 1)
+    return columns_of_rows.astype(np.float32)
 
 
 def _number_of_cells(comparisons: Sequence[Comparison]) -> int:
@@ -446,7 +463,8 @@ def _matrix_columns(prepared: Sequence[Any], parts: Partitions) -> dict[str, Any
     """Label, cell and weight as collections; cells are passed as a bound of the label, which
     our objectives ignore.
     """
-    table = _concatenate(prepared, np.zeros((0, 3), dtype=np.float32)).persist()
+    like = np.zeros((0, 3), dtype=np.float32)
+    table = _concatenate(prepared, like).persist()
     by_name = {"label": table[:, 0], "label_lower_bound": table[:, 1]}
     if parts.sample_weight is not None:
         by_name["weight"] = table[:, 2]
@@ -464,9 +482,13 @@ def xgboost_together() -> Together:
     """The all-reduce of the XGBoost training in this process."""
     from xgboost import collective  # noqa: PLC0415
 
+    def reduced(values: Floats, operation: Any) -> Floats:
+        together: Floats = collective.allreduce(values, operation).reshape(values.shape)
+        return together
+
     return Together(
-        lambda values: collective.allreduce(values, collective.Op.SUM).reshape(values.shape),
-        lambda values: collective.allreduce(values, collective.Op.MAX).reshape(values.shape),
+        partial(reduced, operation=collective.Op.SUM),
+        partial(reduced, operation=collective.Op.MAX),
     )
 
 
@@ -544,7 +566,8 @@ class SummedRisk:
     def value(self, output: ArrayLike, strength: float) -> float:
         """Risk + strength x unfairness of all rows."""
         standard = self._standard(output)
-        risk, unfairness, _ = self._terms(standard, self._score(standard).numpy())
+        score = self._score(standard).numpy()
+        risk, unfairness, _ = self._terms(standard, score)
         return risk + strength * unfairness
 
     def _standard(self, output: ArrayLike) -> Tensor:
@@ -563,17 +586,24 @@ class SummedRisk:
 
     def _terms(self, standard: Tensor, score: Floats) -> tuple[float, float, Floats]:
         """The risk, the unfairness, and its slope by the score of each row here."""
-        losses = self.objective.task.loss(standard, self._targets).numpy()
-        own_risk = float(self.rows.in_risk @ losses)
+        losses = self.objective.task.loss(standard, self._targets)
+        own_risk = float(self.rows.in_risk @ losses.numpy())
         # Probabilities fill their range. Other scores may have an outlier, which would leave few
         # places to most.
-        bent = self.objective.task.name != BINARY.name or self.objective.penalize != "prediction"
-        bent = bent or self.objective.criterion.score != "prediction"
+        objective = self.objective
+        bent = (
+            objective.task.name != BINARY.name
+            or objective.penalize != "prediction"
+            or objective.criterion.score != "prediction"
+        )
         line = score
         if bent:
             line = score / (1 + np.abs(score))
-        ends = np.array([np.max(-line, initial=-np.inf), np.max(line, initial=-np.inf)])
-        low, high = self.together.maximum(ends) * [-1, 1]
+        own_low = np.min(line, initial=np.inf)
+        own_high = np.max(line, initial=-np.inf)
+        ends = self.together.maximum(np.array([-own_low, own_high]))
+        low = -ends[0]
+        high = ends[1]
         width = (high - low) / (PLACES - 1) or 1.0
         place = nearest_places(line, low, width, PLACES)
         points = low + width * np.arange(PLACES)
@@ -582,7 +612,8 @@ class SummedRisk:
         cells = self._cells
         # Rows without weight, and of groups that are not compared, are beyond the last cell.
         size = cells * PLACES
-        on_grid = np.minimum(self.rows.cell, cells) * PLACES + place
+        compared_cell = np.minimum(self.rows.cell, cells)
+        on_grid = compared_cell * PLACES + place
         own_counts = np.bincount(on_grid, self.rows.weight, size + PLACES)[:size]
         summed = self.together.sum(np.append(own_counts, own_risk))
         grid = summed[:-1].reshape(cells, PLACES)
@@ -590,7 +621,7 @@ class SummedRisk:
         value = 0.0
         slope = np.zeros(len(score))
         for comparison, sides, factor in zip(
-            self.objective.comparisons, self._sides, self.objective.weights, strict=True
+            objective.comparisons, self._sides, objective.weights, strict=True
         ):
             left = grid[list(comparison.left)].sum(0)
             right = grid[list(comparison.right)].sum(0)
@@ -613,9 +644,10 @@ class SummedRisk:
         there = np.flatnonzero(mass)
         mass = mass[there]
         moving = torch.as_tensor(points[there % PLACES]).requires_grad_()
-        size = int((there < PLACES).sum())
-        pair = Pair(moving, (size,), (len(there) - size,), torch.as_tensor(mass))
-        distance = training_metric(self.objective.metric, estimate="batch")(pair)
+        n = int((there < PLACES).sum())
+        m = len(there) - n
+        metric = training_metric(self.objective.metric, estimate="batch")
+        distance = metric(Pair(moving, (n,), (m,), torch.as_tensor(mass)))
         (slope,) = torch.autograd.grad(distance, moving)
         table = np.zeros(2 * PLACES)
         table[there] = slope.numpy() / mass

@@ -151,22 +151,23 @@ class PenalizedRisk:
         samples = self.batch.samples
         task = self.objective.task
         share = self.total_weight / len(samples)
+        weight = samples.weight
         if task.vector:
-            weight = samples.weight.unsqueeze(1)
-        else:
-            weight = samples.weight
+            weight = weight.unsqueeze(1)
         loss = loss_terms(task, standard, samples.y, self.spread, self.class_curvature)
-        risk = float(samples.weight @ task.loss(standard, samples.y)) / len(samples)
+        losses = task.loss(standard, samples.y)
+        risk = float(samples.weight @ losses) / len(samples)
         if not self._by_counting:
             unfairness, slopes = self._by_autograd(standard)
         elif task.vector:
             unfairness, slopes = self._sliced(loss.prediction)
-            mean = (loss.prediction * slopes).sum(-1, keepdim=True)
-            slopes = loss.prediction * (slopes - mean)  # from probabilities to outputs
+            mean_slope = (loss.prediction * slopes).sum(-1, keepdim=True)
+            slopes = loss.prediction * (slopes - mean_slope)  # from probabilities to outputs
         else:
             unfairness, slopes = self._count_distances(loss.prediction.numpy())
             slopes = slopes * loss.curvature  # which is the slope of the link
-        slopes_by_row = (slopes * (self.total_weight * loss.unit)).numpy()
+        unit = self.total_weight * loss.unit
+        slopes_by_row = (slopes * unit).numpy()
         own_slope = None
         if self._needs_own_slopes:
             own_slope = slopes_by_row[1]
@@ -203,7 +204,8 @@ class PenalizedRisk:
         unfairness = objective.unfairness_of_scores(
             doubled, added.sides, added.samples.value, vector=vector
         )
-        slopes = [torch.autograd.grad(unfairness, moving)[0] / _LIGHT]
+        (slope,) = torch.autograd.grad(unfairness, moving)
+        slopes = [slope / _LIGHT]
         if self._needs_own_slopes:
             _, own_slope = self._own_by_autograd(output)
             slopes.append(own_slope.double())
@@ -228,7 +230,8 @@ class PenalizedRisk:
         total = len(directions) * shrinkage
         distances = [self._count_distances(projection) for projection in along.numpy()]
         values, slopes = zip(*distances, strict=True)
-        return sum(values) / total, torch.stack(slopes, -1) @ directions / total
+        slope = torch.stack(slopes, -1) @ directions / total
+        return sum(values) / total, slope
 
     def _standard(self, output: ArrayLike) -> Tensor:
         outputs = np.asarray(output)
@@ -275,16 +278,21 @@ class PenalizedRisk:
             rows = []
             weight = []
             sizes = []
-            parts = (slice(side.counts[0]), slice(side.counts[0], None))
+            first = side.counts[0]
+            parts = (slice(first), slice(first, None))
             for part, share in zip(parts, shares, strict=True):
                 own = every[part]
-                added = torch.as_tensor(share.nonzero()[0])
+                added = torch.as_tensor(np.flatnonzero(share))
+                light = _LIGHT * torch.as_tensor(share)[added]
                 rows += [own, count + added]
-                weight += [weights[part], _LIGHT * torch.as_tensor(share)[added]]
+                weight += [weights[part], light]
                 sizes.append((len(own) + len(added),))
             left, right = sizes
-            sides.append(Sides(torch.cat(rows), left, right, torch.cat(weight), side.fraction))
-        samples = replace(self.batch.samples, y=self.batch.samples.y.double())
+            both_rows = torch.cat(rows)
+            both_weights = torch.cat(weight)
+            sides.append(Sides(both_rows, left, right, both_weights, side.fraction))
+        samples = self.batch.samples
+        samples = replace(samples, y=samples.y.double())
         return Batch(join_samples([samples, samples]), tuple(sides))
 
     def _count_distances(self, prediction: Floats) -> tuple[float, Tensor]:
@@ -292,7 +300,8 @@ class PenalizedRisk:
         groups, if they are needed.
         """
         value = 0.0
-        slopes = np.zeros((1 + self._needs_own_slopes, len(prediction)), dtype=prediction.dtype)
+        shape = (1 + self._needs_own_slopes, len(prediction))
+        slopes = np.zeros(shape, dtype=prediction.dtype)
         fraction = 1.0  # all rows are present
         if self.objective.estimate == "population":
             fraction = 0.0
@@ -319,9 +328,11 @@ class PenalizedRisk:
             distance, *tables = energy_tables(place, points, left, right, fraction=fraction)
             value += distance * weight
             for number_of_side, group in enumerate((left, right)):
-                by_place = (tables[number_of_side] * weight).astype(prediction.dtype)
+                table = tables[number_of_side] * weight
+                by_place = table.astype(prediction.dtype)
                 if self.shares is not None:
-                    slopes[0] += by_place[place] * self.shares[number][number_of_side]
+                    share = self.shares[number][number_of_side]
+                    slopes[0] += by_place[place] * share
                 if self.shares is None or self._needs_own_slopes:
                     slopes[-1, group] += by_place[place[group]]
         return value, torch.from_numpy(slopes)
@@ -347,7 +358,8 @@ class PenalizedRisk:
             scores, side, values=self.batch.samples.value, estimate=estimate
         ).numpy()
         side_scores = scores.numpy()[side.rows]
-        return float(slopes @ (side_scores - side_scores.mean())), slopes
+        centered = side_scores - side_scores.mean()
+        return float(slopes @ centered), slopes
 
     @cached_property
     def _leveled(self) -> dict[int, LeveledDependence]:
@@ -357,12 +369,12 @@ class PenalizedRisk:
         samples = self.batch.samples
         if samples.value is None or self.objective.task is not BINARY or len(samples) < MANY_ROWS:
             return {}
+        estimate = self.objective.estimate
         by_place = {}
         for place, side in enumerate(self.batch.sides):
-            if side.dependence is not None and (
-                side.weights is None or self.objective.estimate != "population"
-            ):
-                by_place[place] = leveled_dependence(side, samples.value, self.objective.estimate)
+            is_leveled = side.weights is None or estimate != "population"
+            if side.dependence is not None and is_leveled:
+                by_place[place] = leveled_dependence(side, samples.value, estimate)
         return by_place
 
     def value(self, output: ArrayLike, strength: float) -> float:
@@ -371,7 +383,8 @@ class PenalizedRisk:
             terms = self.at(output)
             return terms.risk + strength * terms.unfairness
         with torch.no_grad():
-            risk, unfairness = self.objective(self._standard(output), self.batch)
+            standard = self._standard(output)
+            risk, unfairness = self.objective(standard, self.batch)
         return float(risk + strength * unfairness)
 
 
@@ -429,7 +442,8 @@ class Descent:
             raise Diverged(problem, remedy=remedy)
         if self._before is not None:
             earlier, before = self._before
-            change = terms.risk - before.risk + earlier * (terms.unfairness - before.unfairness)
+            change_of_unfairness = terms.unfairness - before.unfairness
+            change = terms.risk - before.risk + earlier * change_of_unfairness
             if change > 0:
                 self.limit *= _NARROWED
             else:
@@ -540,7 +554,8 @@ class LeveledDependence(NamedTuple):
         pairs, triples, quadruples = self.factors
         plain = signed.sum(1, keepdims=True)
         inside = pairs * (signed @ self.distance) + quadruples * float(total @ sums) * plain
-        inside += triples / 2 * (sums * plain + (signed @ sums)[:, None])
+        of_triples = sums * plain + (signed @ sums)[:, None]
+        inside += triples / 2 * of_triples
         slopes = 2 * self.scale * inside.reshape(-1)[cell]
         if self.weight is not None:
             slopes *= self.weight
@@ -567,8 +582,9 @@ def leveled_dependence(side: Sides, values: Tensor, estimate: Estimate) -> Level
             f"rows and {len(levels):,} distinct values"
         )
         upto = np.cumsum(np.bincount(level, weight))
-        shares = upto / upto[-1] * LEVELS * (1 - 1e-12)
-        larger_level = np.minimum(LEVELS - 1, shares.astype(np.int64))
+        below_one = 1 - 1e-12
+        steps = upto / upto[-1] * LEVELS * below_one
+        larger_level = np.minimum(LEVELS - 1, steps.astype(np.int64))
         level = distinct_codes(larger_level[level])
         if weight is not None:
             attribute = weight * attribute

@@ -110,8 +110,9 @@ class _FairXGB(FairBooster):
 
     def _pace(self) -> tuple[int, float]:
         params = self.get_params()
-        rates = [params[name] for name in ("learning_rate", "eta") if params.get(name) is not None]
-        return int(self.get_num_boosting_rounds()), float([*rates, _LEARNING_RATE][0])
+        rates = [params.get(name) for name in ("learning_rate", "eta")]
+        rate = next((rate for rate in rates if rate is not None), _LEARNING_RATE)
+        return int(self.get_num_boosting_rounds()), float(rate)
 
     def _risk_weight(self, problem: BoostingProblem) -> Floats | None:
         # ignored if there are several classes

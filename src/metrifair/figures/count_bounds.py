@@ -143,7 +143,8 @@ def _shares_below(side: IntervalCounts, ends: Floats) -> tuple[Floats, Floats, F
 
 def _shares(ends: Floats, places: Floats, rows: Integers, side: Literal["left", "right"]) -> Floats:
     """The shares of rows whose places are up to each end; with "left", before it."""
-    return _rows_below(ends, places, rows, side) / rows.sum()
+    shares: Floats = _rows_below(ends, places, rows, side) / rows.sum()
+    return shares
 
 
 def _rows_below(

@@ -615,7 +615,7 @@ def constant_mark(
     values = predictions.decision
     if scores:
         values = predictions.score
-    mark = ""
+    mark: Mark = ""
     if len(values) and (values == values[:1]).all():
         mark = CONSTANT
     if problem is None or constant is None or utility is None:

@@ -245,10 +245,11 @@ def global_mean(losses: Tensor, *, across: Across = "auto") -> Tensor:
     ranks = find_ranks(across)
     error = None
     if not isinstance(losses, Tensor) or losses.ndim != 1:
-        if isinstance(losses, Tensor):
-            received = f"the shape {tuple(losses.shape)}"
-        else:
-            received = type(losses).__name__
+        received = (
+            f"the shape {tuple(losses.shape)}"
+            if isinstance(losses, Tensor)
+            else type(losses).__name__
+        )
         error = DataError(
             "losses must be a tensor (n,) of one loss for each row, as reduction='none' gives, "
             f"got {received}"

@@ -173,7 +173,7 @@ class DevicePenalty:
 
     def __getstate__(self) -> dict[str, object]:
         """Leave out what belongs to a device."""
-        of_device = {
+        of_device: dict[str, object] = {
             "tables": None,
             "_copy": None,
             "_unread": 0,

@@ -458,10 +458,7 @@ class UnfairnessPenalty(torch.nn.Module):
         """The penalty of the batch of all processes."""
         ranks = find_ranks(self.across)
         if ranks is not None:
-            if isinstance(scores, Tensor):
-                device = scores.device
-            else:
-                device = torch.device("cpu")
+            device = scores.device if isinstance(scores, Tensor) else torch.device("cpu")
             batch = gather_batch(
                 ranks, lambda: _read_columns(scores, groups, targets, weights), device
             )
@@ -814,12 +811,13 @@ def _clipped(table: Integers, places: Sequence[Integers]) -> Integers:
     """The table's values; both of its ends are new values, and stand for all beyond them."""
     if table.ndim == 1:
         cell: Integers = table.take(places[0], mode="clip")
-        return cell
-    within = [
-        np.minimum(np.maximum(place, 0), length - 1)
-        for place, length in zip(places, table.shape, strict=True)
-    ]
-    return table[tuple(within)]
+    else:
+        within = [
+            np.minimum(np.maximum(place, 0), length - 1)
+            for place, length in zip(places, table.shape, strict=True)
+        ]
+        cell = table[tuple(within)]
+    return cell
 
 
 def _places(values: NDArray[Any], length: int) -> Integers | None:

@@ -603,9 +603,7 @@ def make_scheme(
         for place, (name, values) in enumerate(zip(names, groups, strict=True))
     ]
     by_label = criterion.labels is not None and criterion.bins is None
-    classes = ()
-    if by_label:
-        classes = at_least_two(labels)
+    classes = at_least_two(labels) if by_label else ()
     positive = positive_place(classes, pos_label if classes else None)
     return Scheme(criterion, classes, positive, tuple(attributes), contrast=contrast)
 

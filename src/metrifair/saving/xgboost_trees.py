@@ -332,7 +332,7 @@ def _check_tree(tree: _TreeRecord, features: int) -> None:
     tree.split_type = [
         int(kind) if split else 0 for kind, split in zip(tree.split_type, inner, strict=True)
     ]
-    _check_categories(tree)
+    _check_splits_by_category(tree)
 
 
 def _check_lists(tree: _TreeRecord, features: int) -> None:
@@ -361,7 +361,7 @@ def _check_lists(tree: _TreeRecord, features: int) -> None:
     )
 
 
-def _check_categories(tree: _TreeRecord) -> None:
+def _check_splits_by_category(tree: _TreeRecord) -> None:
     """Raise a ModelFileError unless each split by categories has some, one after the other."""
     starts = tree.categories_segments
     sizes = tree.categories_sizes
