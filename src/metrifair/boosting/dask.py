@@ -47,7 +47,8 @@ from metrifair.training.objective import BINARY, Objective, scores
 
 def is_dask(table: Table) -> bool:
     """Whether a table is a Dask collection; imports nothing."""
-    return "dask" in sys.modules and sys.modules["dask"].is_dask_collection(table)
+    dask = sys.modules.get("dask")
+    return dask is not None and dask.is_dask_collection(table)
 
 
 def map_rows(function: Callable[..., Any], X: Table, *, like: NDArray[Any], **kwargs: Any) -> Any:
@@ -555,12 +556,13 @@ class SummedRisk:
         risk, unfairness, slope = self._terms(standard, score.detach().numpy())
         (by_output,) = torch.autograd.grad(score, moving, torch.as_tensor(slope))
         loss = loss_terms(self.objective.task, standard, self._targets, self.spread)
+        unit = self.total_weight * loss.unit
         return Expansion(
             risk,
             unfairness,
             loss.slope.numpy() * in_risk,
             loss.curvature.numpy() * in_risk,
-            by_output.numpy() * (self.total_weight * loss.unit),
+            by_output.numpy() * unit,
         )
 
     def value(self, output: ArrayLike, strength: float) -> float:

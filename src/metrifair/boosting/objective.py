@@ -430,7 +430,8 @@ class Descent:
         if number >= self.warm_up:
             return self.strength
         growth = self.strength / FIRST_STRENGTH
-        return float(FIRST_STRENGTH * growth ** (number / self.warm_up))
+        share_of_rounds = number / self.warm_up
+        return float(FIRST_STRENGTH * growth**share_of_rounds)
 
     def step(self, output: ArrayLike) -> tuple[Floats, Floats]:
         """Slope and curvature of every row for the next tree."""
@@ -492,8 +493,8 @@ def energy_tables(
     of_left, of_right = energy_slopes(a, b, n, m, fractions=(fraction, fraction))
     # Slopes sum to 0 over all scores: any center gives the same value.
     centered = points - points[count // 2]
-    value = float((left_counts * of_left + right_counts * of_right) @ centered)
-    return value, of_left, of_right
+    of_scores = left_counts * of_left + right_counts * of_right
+    return float(of_scores @ centered), of_left, of_right
 
 
 def grid_places(scores: AnyFloats) -> tuple[NDArray[np.int32], AnyFloats]:
@@ -505,7 +506,8 @@ def grid_places(scores: AnyFloats) -> tuple[NDArray[np.int32], AnyFloats]:
     last = PLACES - 1
     width = (highest - lowest) / last or 1.0
     precision = scores.dtype.type
-    steps = (scores - precision(lowest)) * precision(1 / width)
+    above_lowest = scores - precision(lowest)
+    steps = above_lowest * precision(1 / width)
     place = (steps + 0.5).astype(np.int32)
     np.minimum(place, last, out=place)
     return place, lowest + width * np.arange(PLACES)
@@ -546,8 +548,9 @@ class LeveledDependence(NamedTuple):
         place = nearest_places(scores, lowest, width, _PLACES)
         levels = len(self.distance)
         cell = place * levels + self.level
-        flat = np.bincount(cell, self.weight, minlength=_PLACES * levels)
-        counts = flat.reshape(_PLACES, levels).astype(np.float64)
+        cells = _PLACES * levels
+        flat = np.bincount(cell, self.weight, minlength=cells).astype(np.float64)
+        counts = flat.reshape(_PLACES, levels)
         total = counts.sum(0)
         signed = 2 * np.cumsum(counts, 0) - counts - total  # below less above each place, by level
         sums = self.distance @ total

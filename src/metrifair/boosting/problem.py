@@ -397,7 +397,8 @@ def _weighted_shares(
     width = np.dtype(np.float32 if precision is torch.float32 else np.float64)
     if weight is not None:
         shares = tuple((left * weight, right * weight) for left, right in shares)
-    return tuple((left.astype(width), right.astype(width)) for left, right in shares)
+    narrowed = [(left.astype(width), right.astype(width)) for left, right in shares]
+    return tuple(narrowed)
 
 
 def explained(surprise: Floats, targets: Floats, weight: Floats) -> Floats | None:
