@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
@@ -55,7 +54,7 @@ from metrifair.problem.tables import (
     take_rows,
 )
 from metrifair.problem.values import place_among
-from metrifair.support.arrays import Integers
+from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_known
 from metrifair.support.provenance import CUTS, Provenance, SourceFile, made_now
 from metrifair.tradeoff.family_names import POSTPROCESSORS
@@ -89,7 +88,7 @@ class TrainingFile:
 
     options: TrainingOptions
     table: pl.DataFrame  # all columns of the rows with a label
-    numbers: NDArray[np.int64]  # of these rows in the file, from 1
+    numbers: Integers  # of these rows in the file, from 1
     features: pl.DataFrame
     data: DataSet  # X contains the features unencoded
     arguments: dict[str, Any]  # further arguments of ``fit``
@@ -113,14 +112,14 @@ class TrainingFile:
         """The title of a report."""
         return self.options.title or f"{self.options.label} by {', '.join(self.options.attributes)}"
 
-    def encoder(self, rows: NDArray[np.int64]) -> TableEncoder:
+    def encoder(self, rows: Integers) -> TableEncoder:
         """An encoder fitted to these rows."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the notes contain it, for all rows
             return TableEncoder().fit(self.features[rows])
 
     def predictions(
-        self, model: TableModel, rows: NDArray[np.int64], predictions: Predictions | None = None
+        self, model: TableModel, rows: Integers, predictions: Predictions | None = None
     ) -> PredictionTable:
         """Predictions for these rows, beside their ids (or numbers in the file) and the columns
         that an audit needs.
@@ -644,7 +643,7 @@ def _groups(option: str, series: pl.Series) -> Column:
     return names
 
 
-def _weights(series: pl.Series) -> NDArray[np.float64]:
+def _weights(series: pl.Series) -> Floats:
     """The weight of each row."""
     (column,) = columns(series.name, series).values()
     kind, values = typed(series.name, column)

@@ -9,7 +9,6 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from metrifair.errors import DataError, Remedy, TooFewSamples
 from metrifair.metrics.dependence import with_scale
@@ -276,9 +275,7 @@ def objective_for(
     )
 
 
-def class_weights(
-    weight: ClassWeight, classes: Sequence[Any], counts: NDArray[np.float64]
-) -> tuple[float, ...]:
+def class_weights(weight: ClassWeight, classes: Sequence[Any], counts: Floats) -> tuple[float, ...]:
     """The weight of each class in the loss, as in scikit-learn, scaled so that the mean over the
     rows is 1.
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from metrifair.figures.fold_gaps import BRIDGE, FEWEST_IN_FOLD, mean_square
 from metrifair.figures.intervals import Interval
-from metrifair.support.arrays import Booleans, Floats, Integers, distinct_codes
+from metrifair.support.arrays import Booleans, Floats, Integers, distinct_codes, sums_upto
 
 _LARGEST_VARIANCE = 0.25  # of scores with two values
 _LEAST_LIKELIHOOD = float(np.finfo(np.float64).eps)
@@ -152,7 +152,7 @@ def _rows_below(
 ) -> Integers:
     """The number of rows whose places are below each end; up to it, with ``side="right"``."""
     order = np.argsort(places, kind="stable")
-    upto = np.append(0, np.cumsum(rows[order]))
+    upto = sums_upto(rows[order])
     found = np.searchsorted(places[order], ends, side=side)
     return upto[found]
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.figures.intervals import FEW
-from metrifair.support.arrays import Floats
+from metrifair.support.arrays import Floats, sums_upto
 
 _GRID = 101
 _MOST_POINTS = 2_000
@@ -64,7 +64,7 @@ def make_curves(
         positive = weight > 0
         points = values[positive]
         share = weight[positive] / weight.sum()
-        upto = np.append(0.0, np.cumsum(share))
+        upto = sums_upto(share)
         places = np.searchsorted(points, grid, side="right")
         below = np.minimum(upto[places], 1.0)
         cumulative[name] = below.round(decimals).tolist()

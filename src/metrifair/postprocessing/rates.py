@@ -19,7 +19,7 @@ from scipy.optimize import linprog
 from scipy.sparse import block_diag, csr_array, hstack, vstack
 
 from metrifair.postprocessing.postprocessor import rounding_error
-from metrifair.support.arrays import Booleans, Floats, Integers
+from metrifair.support.arrays import Booleans, Floats, Integers, sums_upto
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ class EmpiricalDistribution:
         """
         shares = self.shares_upto
         weight = np.diff(self.upto, prepend=0.0) / self.total
-        sums = np.append(0.0, np.cumsum(self.values * weight))
+        sums = sums_upto(self.values * weight)
         mean = np.interp(upto, shares, sums) - np.interp(below, shares, sums)
         wide = upto > below
         np.divide(mean, upto - below, out=mean, where=wide)
@@ -155,16 +155,11 @@ def rate_curve(score: Floats, member: Floats, price: Floats) -> Curve:
     values = -ascending
     between = values[:-1] / 2 + values[1:] / 2
     thresholds = np.concatenate([[np.inf], between, [-np.inf]])
-    accepted = np.stack([_sums_upto(place, weight) for weight in member.T], axis=1)
+    accepted = [sums_upto(np.bincount(place, weight)) for weight in member.T]
     # Divided by the last sum itself: the last rates are exactly 1.
-    rates = accepted / accepted[-1]
-    return Curve(thresholds, rates, _sums_upto(place, price))
-
-
-def _sums_upto(place: Integers, weight: Floats) -> Floats:
-    """The sums of weights with places below 0, 1, 2, and so on."""
-    sums = np.bincount(place, weight)
-    return np.append(0.0, np.cumsum(sums))
+    rates = [sums / sums[-1] for sums in accepted]
+    loss = sums_upto(np.bincount(place, price))
+    return Curve(thresholds, np.stack(rates, axis=1), loss)
 
 
 def lower_hull(x: Floats, y: Floats) -> Integers:

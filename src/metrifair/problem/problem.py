@@ -63,7 +63,7 @@ from metrifair.problem.tables import (
     same_rows,
 )
 from metrifair.problem.values import place_among
-from metrifair.support.arrays import Floats, Integers, distinct_codes
+from metrifair.support.arrays import Booleans, Floats, Integers, distinct_codes
 from metrifair.support.checks import check_switches, is_number, rows_or_none
 from metrifair.support.user_warnings import warn_user
 
@@ -182,7 +182,7 @@ class Problem:
         return self.scheme.comparisons
 
     @property
-    def is_positive(self) -> NDArray[np.bool_] | None:
+    def is_positive(self) -> Booleans | None:
         """True where the outcome is the positive class; None where there are no classes."""
         if self.labels is None or not self.scheme.classes:
             return None
@@ -632,7 +632,7 @@ class _Rows(NamedTuple):
 
     length: int
     weight: Floats | None
-    kept: NDArray[np.bool_] | None
+    kept: Booleans | None
     y: CodedColumn | None
     outcome: str
     groups: dict[str, CodedColumn] | None
@@ -686,9 +686,7 @@ def _rows_with_weight(inputs: Inputs) -> _Rows:
     return _Rows(length, weights, kept, target, name, groups, controls, clusters)
 
 
-def _take(
-    table: dict[str, CodedColumn] | None, kept: NDArray[np.bool_]
-) -> dict[str, CodedColumn] | None:
+def _take(table: dict[str, CodedColumn] | None, kept: Booleans) -> dict[str, CodedColumn] | None:
     if table is None:
         return None
     return {name: column.take(kept) for name, column in table.items()}

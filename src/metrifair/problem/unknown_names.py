@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from metrifair.errors import MetrifairWarning
 from metrifair.problem.spelling import UNKNOWN_NAMES
+from metrifair.support.arrays import Booleans
 from metrifair.support.user_warnings import warn_user
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def means_unknown(name: object) -> bool:
     return not _without_punctuation(name) or _letters(name) in _UNKNOWN
 
 
-def are_unknown(names: Sequence[object], known_names: Collection[str] = ()) -> NDArray[np.bool_]:
+def are_unknown(names: Sequence[object], known_names: Collection[str] = ()) -> Booleans:
     """Which groups of an attribute have a name that says that they are not known.
 
     ``known_names`` are names of real groups. A dash beside a plus is a minus, and so a real group.

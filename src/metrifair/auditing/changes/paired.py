@@ -34,7 +34,7 @@ from metrifair.metrics.registry import facts
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.problem import Problem
 from metrifair.problem.values import Value, canonical_values
-from metrifair.support.arrays import Floats, Integers, distinct_codes
+from metrifair.support.arrays import Floats, Integers, distinct_codes, sums_upto
 
 
 class _Influences(NamedTuple):
@@ -364,7 +364,7 @@ def _groups(
 def _share_below(scores: Floats, others: Floats, weight: Floats) -> Floats:
     """The share of the others' weight below each score; ties count half."""
     order = np.argsort(others, kind="stable")
-    upto = np.append(0.0, np.cumsum(weight[order])) / weight.sum()
+    upto = sums_upto(weight[order]) / weight.sum()
     ends = [np.searchsorted(others[order], scores, side=side) for side in ("left", "right")]
     return np.asarray((upto[ends[0]] + upto[ends[1]]) / 2)
 
