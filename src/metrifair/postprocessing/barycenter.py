@@ -112,7 +112,8 @@ class BarycenterPostprocessor(ScorePostprocessor):
         distributions = []
         for code in range(len(self.groups_)):
             member = group == code
-            distributions.append(EmpiricalDistribution.of(score[member], weight[member]))
+            distribution = EmpiricalDistribution.of(score[member], weight[member])
+            distributions.append(distribution)
         of_all = EmpiricalDistribution.of(rows.score, rows.weight)
         self.distributions_ = (*distributions, of_all)
         if rows.cells is not None:
@@ -133,7 +134,8 @@ class BarycenterPostprocessor(ScorePostprocessor):
         before = farthest(rows.score)
         # Groups of different sizes differ by a row even where nothing is tied.
         smallest = np.bincount(rows.group).min()
-        of_a_row = 2 * float(np.ptp(rows.score)) / smallest
+        span = float(np.ptp(rows.score))
+        of_a_row = 2 * span / smallest
         if after > _LEFT * before + of_a_row:
             warn_user(
                 f"scores are tied, so {after / before:.0%} of the distance between groups is left; "
@@ -171,7 +173,8 @@ class BarycenterPostprocessor(ScorePostprocessor):
         """
         groups = len(self.groups_)
         self.shares_ = arrays.take("shares", (groups,))
-        if (self.shares_ <= 0).any() or abs(self.shares_.sum() - 1) > 1e-6:
+        off = abs(self.shares_.sum() - 1)
+        if (self.shares_ <= 0).any() or off > 1e-6:
             raise ModelFileError("the file does not describe a model: shares of groups add up to 1")
         distributions = [_restored_distribution(arrays, place) for place in range(groups + 1)]
         self.distributions_ = tuple(distributions)
@@ -202,7 +205,7 @@ class BarycenterPostprocessor(ScorePostprocessor):
         """
         if self.tolerance == 1:
             return scores
-        return self.tolerance * scores + (1 - self.tolerance) * self._fair(scores, groups)
+        return self._toward_fair(scores, self._fair(scores, groups))
 
     def adjust_blind(self, scores: Floats, probabilities: Floats) -> Floats:
         """The mean of each score and the fair score, by predicted groups.
@@ -219,7 +222,10 @@ class BarycenterPostprocessor(ScorePostprocessor):
         """
         if self.tolerance == 1:
             return scores
-        fair = self.blind_map_(scores, probabilities)
+        return self._toward_fair(scores, self.blind_map_(scores, probabilities))
+
+    def _toward_fair(self, scores: Floats, fair: Floats) -> Floats:
+        """The mean of both, weighted by the tolerance."""
         return self.tolerance * scores + (1 - self.tolerance) * fair
 
     def _fair(self, plain: Floats, group: Integers) -> Floats:

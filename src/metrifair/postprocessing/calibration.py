@@ -101,7 +101,8 @@ class Calibration(NamedTuple):
         members = self.problem.entries.members
         if members is None:
             return np.arange(len(self.group)), self.group, self.weight
-        return members.row, members.group, self.weight[members.row] * members.share
+        weight = self.weight[members.row] * members.share
+        return members.row, members.group, weight
 
 
 class IntersectedGroups(NamedTuple):
@@ -474,7 +475,8 @@ class ScorePostprocessor(Saved, Postprocessor):
     def _check_adjusted(self, score: Floats, count: int) -> None:
         """Raise a DataError unless these are scores or probabilities of all rows."""
         name = f"{type(self).__name__}.adjust"
-        if np.shape(score) != (count,) or not np.isfinite(score).all():
+        is_column = np.shape(score) == (count,)
+        if not is_column or not np.isfinite(score).all():
             raise DataError(
                 f"{name} must return one finite number for each of {count} rows, got an array of "
                 f"shape {np.shape(score)}"
@@ -563,7 +565,8 @@ class ScorePostprocessor(Saved, Postprocessor):
             bias = arrays.take("bias", (len(seen) * self._cells_per_group,))
             slope = arrays.take("slope", (1,)).item()
             # a cell may have had no row
-            if not set(np.asarray(guess.classes_).tolist()) <= set(range(len(bias))):
+            cells = set(np.asarray(guess.classes_).tolist())
+            if not cells <= set(range(len(bias))):
                 raise ModelFileError(
                     "the file does not describe a model: its guess is not of its groups"
                 )
@@ -604,21 +607,24 @@ class ScorePostprocessor(Saved, Postprocessor):
         self._used_group = self.needs_group
         group = self.crossed_.codes(problem.groups)
         weight = problem.row_weights
-        labeled = bool(problem.scheme.classes) and problem.labels is not None
-        if labeled:
+        count = len(problem)
+        labels = np.zeros(count, dtype=np.int64)
+        if problem.scheme.classes and problem.labels is not None:
             labels = np.asarray(problem.labels)
-        else:
-            labels = np.zeros(len(problem), dtype=np.int64)
         folds = assign_folds(self.folds, labels, group, seed, problem.clusters)
         if self.prefit:
             self.base_ = self.estimator
             score = self._scores(self.base_, training.X, training.groups)
         else:
-            self.base_ = training.fit(self._template(), np.arange(len(problem)))
+            self.base_ = training.fit(self._template(), np.arange(count))
             score = self._calibration_scores(training, folds, weight)
         with_group = np.flatnonzero(group != UNKNOWN)
         rows = Calibration(
-            problem.take(with_group), score[with_group], group[with_group], weight[with_group], None
+            problem.take(with_group),
+            score=score[with_group],
+            group=group[with_group],
+            weight=weight[with_group],
+            cells=None,
         )
         if not self.needs_group:
             cells = self._fit_group_model(training, rows, with_group, folds[with_group])
@@ -638,8 +644,8 @@ class ScorePostprocessor(Saved, Postprocessor):
             truth = training.y
         else:
             truth = training.y == self.classes_[self.positive_]
-        overfit = overfits(in_sample, held_out, np.asarray(truth, dtype=np.float64), weight)
-        if overfit:
+        truth = np.asarray(truth, dtype=np.float64)
+        if overfits(in_sample, held_out, truth, weight):
             return held_out
         return with_ties(in_sample, held_out)
 
@@ -650,10 +656,10 @@ class ScorePostprocessor(Saved, Postprocessor):
         cells of these rows.
         """
         row, group, weight = rows.memberships()
+        cell = group
         if self._labels:
-            cell = 2 * group + np.asarray(rows.problem.is_positive)[row]
-        else:
-            cell = group
+            is_positive = np.asarray(rows.problem.is_positive)
+            cell = 2 * group + is_positive[row]
         folds = folds[row]
         clusters = rows.problem.clusters
         if folds.max():
@@ -663,7 +669,8 @@ class ScorePostprocessor(Saved, Postprocessor):
             row_weight = weight
         if clusters is not None:
             clusters = clusters[row]
-        features = TrainingRows(take_rows(source.X, known[row]), cell, None, row_weight, clusters)
+        X = take_rows(source.X, known[row])
+        features = TrainingRows(X, cell, None, row_weight, clusters)
         template = self.group_model
         # our logistic regression, which can be saved; some columns determine groups
         if template is None:
@@ -771,12 +778,14 @@ class ScorePostprocessor(Saved, Postprocessor):
             return scores
         # A model's columns have the order of its classes.
         columns = np.asarray(getattr(base, "classes_", self.classes_)).tolist()
-        return scores[:, columns.index(self.classes_.tolist()[self.positive_])]
+        positive = self.classes_.tolist()[self.positive_]
+        return scores[:, columns.index(positive)]
 
     def _codes(self, X: Table, sensitive_features: Table | None) -> Integers:
         """The intersection of each new row; a value that was not in ``fit`` is an error."""
         inputs = Inputs(sensitive_features=sensitive_features, rows={"X": X})
-        return self.crossed_.codes(problem_with_scheme(inputs, self.crossed_.scheme).groups)
+        problem = problem_with_scheme(inputs, self.crossed_.scheme)
+        return self.crossed_.codes(problem.groups)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -69,7 +69,8 @@ class Correction(NamedTuple):
 
     def __call__(self, chances: Floats) -> Floats:
         """The calibrated probabilities."""
-        return softmax(self.slope * _logs(chances) + self.bias, axis=1)
+        logs = self.slope * _logs(chances) + self.bias
+        return softmax(logs, axis=1)
 
 
 def _logs(chances: Floats) -> Floats:
@@ -96,7 +97,8 @@ def _minimizer(
     function: Callable[[Floats], tuple[float, Floats]], start: Floats, **settings: Any
 ) -> Floats:
     """The minimizer of a smooth function, which returns its value and its gradient."""
-    minimizer: Floats = minimize(function, start, jac=True, method="L-BFGS-B", **settings).x
+    solution = minimize(function, start, jac=True, method="L-BFGS-B", **settings)
+    minimizer: Floats = solution.x
     return minimizer
 
 
@@ -132,7 +134,8 @@ def fit_group_model(
 
 def _all_cells(model: Any, predicted: Floats, cells: int) -> Floats:
     """Probabilities (n, cells); a model may have been fitted without rows of a cell."""
-    probabilities = np.full((len(predicted), cells), _LEAST)
+    shape = (len(predicted), cells)
+    probabilities = np.full(shape, _LEAST)
     fitted = np.asarray(model.classes_).astype(int)
     probabilities[:, fitted] = np.maximum(predicted, _LEAST)
     return probabilities
@@ -154,14 +157,16 @@ class BlindMap(NamedTuple):
 
     def __call__(self, score: Floats, chances: Floats) -> Floats:
         """The fair scores: means of the levels over which each score is spread."""
-        priced = (chances / self.shares - 1) @ self.prices.T
+        away = chances / self.shares - 1
+        priced = away @ self.prices.T
         # Minus the squared distance, but for the squared score, which all levels share: that of a
         # score far away would be infinite.
         center = self.levels.mean()
         place = np.clip(score - center, -_LARGEST, _LARGEST)[:, None]
         level = self.levels - center
         closeness = (2 * place - level) * level
-        spread = softmax((closeness - priced) / self.width**2, axis=1)
+        inside = (closeness - priced) / self.width**2
+        spread = softmax(inside, axis=1)
         moved: Floats = spread @ self.levels
         return moved
 
@@ -195,14 +200,15 @@ def blind_map(score: Floats, chances: Floats, weight: Floats) -> BlindMap:
         sums = spread.sum(1)
         logs = top[:, 0] + np.log(sums)
         value = float(share @ logs)
-        spread = spread / sums[:, None] * share[:, None]
+        spread = spread / sums[:, None]
+        spread *= share[:, None]
         slopes = -(spread.T @ away)
         return value * width**2, slopes.ravel()
 
     start = np.zeros(_LEVELS * chances.shape[1])
     options = {"maxiter": 1_000, "gtol": 1e-4}
-    prices = _minimizer(dual, start, options=options).reshape(_LEVELS, -1)
-    return BlindMap(levels, prices * span**2, shares, width * span)
+    prices = _minimizer(dual, start, options=options) * span**2
+    return BlindMap(levels, prices.reshape(_LEVELS, -1), shares, width * span)
 
 
 # --- decisions
@@ -247,7 +253,8 @@ def blind_coin(
     differences = unit[first] - unit[second]  # (pairs, cells)
 
     def dual(prices: Floats) -> tuple[float, Floats]:
-        gain = (-price - normalized @ (prices @ differences)) / width
+        prices_of_cells = prices @ differences
+        gain = (-price - normalized @ prices_of_cells) / width
         mean = float(share @ np.logaddexp(0, gain))
         value = width * mean + tolerance * prices.sum()
         rates = (share * expit(gain)) @ normalized
@@ -255,8 +262,10 @@ def blind_coin(
 
     pairs = len(first)
     options = {"maxiter": 5_000, "maxfun": 20_000, "gtol": 1e-7, "ftol": 0}
-    prices = _minimizer(dual, np.zeros(pairs), bounds=[(0, None)] * pairs, options=options)
-    return BlindRule((prices @ differences) / mass, 0.0, width)
+    not_negative = [(0, None)] * pairs
+    prices = _minimizer(dual, np.zeros(pairs), bounds=not_negative, options=options)
+    prices_of_cells = prices @ differences
+    return BlindRule(prices_of_cells / mass, 0.0, width)
 
 
 def blind_cut(
@@ -270,13 +279,14 @@ def blind_cut(
     factor of the prices. Accepting no row, or all rows, is always within it.
     """
     mass = weight @ cells
+    total = weight.sum()
     rates = weight[:, None] * cells / mass
     losses = weight * price
-    unit = np.eye(int(sets.max()) + 1)
-    window = csr_array(unit[sets])
-    program = parity_program(losses / weight.sum(), csr_array(rates.T), window, tolerance)
+    count = int(sets.max()) + 1
+    window = csr_array(np.eye(count)[sets])
+    program = parity_program(losses / total, csr_array(rates.T), window, tolerance)
     upper, lower = np.split(-program.ineqlin.marginals, 2)
-    prices = (upper - lower) * weight.sum() / mass
+    prices = (upper - lower) * total / mass
     rule = BlindRule(prices, np.inf, 0.0)
     cheapest = np.inf
     limit = tolerance + len(sets) * rates.max()
@@ -288,7 +298,8 @@ def blind_cut(
         counts = np.flatnonzero(falls > _MARGIN)  # possible numbers of accepted rows
         loss = _sums_of_first(losses[order], counts)
         reached = _sums_of_first(rates[order], counts)
-        loss[_largest_gap(reached, sets) > limit] = np.inf
+        gap = _largest_gap(reached, sets)
+        loss[gap > limit] = np.inf
         best = int(loss.argmin())
         if loss[best] < cheapest:
             cheapest = loss[best]
@@ -307,6 +318,9 @@ def _sums_of_first(values: Floats, counts: Integers) -> Floats:
 
 def _largest_gap(rates: Floats, sets: Integers) -> Floats:
     """The largest difference of two rates (columns) of a set, in each row."""
-    gaps = [np.ptp(rates[:, sets == number], axis=1) for number in np.unique(sets)]
+    gaps = []
+    for number in np.unique(sets):
+        rates_of_set = rates[:, sets == number]
+        gaps.append(np.ptp(rates_of_set, axis=1))
     largest: Floats = np.max(gaps, axis=0)
     return largest

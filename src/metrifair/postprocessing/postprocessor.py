@@ -256,7 +256,8 @@ def probabilities(base: Any, X: Table, sensitive_features: Table | None) -> Floa
         scores = np.stack([1 - scores, scores], axis=1)
     if not np.isfinite(scores).all() or scores.min() < 0 or scores.max() > 1:
         raise DataError("the estimator's predict_proba must give probabilities from 0 to 1")
-    if np.abs(scores.sum(1) - 1).max() > 1e-6:
+    sums = scores.sum(1)
+    if np.abs(sums - 1).max() > 1e-6:
         raise DataError("the rows of the estimator's predict_proba must sum to one")
     return np.ascontiguousarray(scores)
 
@@ -373,7 +374,9 @@ def with_ties(in_sample: Floats, held_out: Floats) -> Floats:
     """
     order = np.argsort(in_sample, kind="stable")
     ascending = in_sample[order]
-    first = np.append(True, np.diff(ascending) > rounding_error(ascending)[1:])
+    rounding = rounding_error(ascending)[1:]
+    differs = np.diff(ascending) > rounding
+    first = np.append(True, differs)
     run = np.cumsum(first) - 1
     tied = np.bincount(run)[run] > 1
     first_of_run = ascending[first][run]

@@ -71,7 +71,8 @@ class EmpiricalDistribution:
         """The smallest value with at least this share of the weight at or below it."""
         # In floating point 7 / 25 x 25 is more than 7: a rank that ends with a value's weight is
         # that value's.
-        return self._value_at(rank * self.total - _ROUNDING * self.total)
+        slack = _ROUNDING * self.total
+        return self._value_at(rank * self.total - slack)
 
     def _value_at(self, weight: Floats) -> Floats:
         """The smallest value with at least this weight at or below it."""
@@ -90,9 +91,12 @@ class EmpiricalDistribution:
         shares = self.shares_upto
         weight = np.diff(self.upto, prepend=0.0) / self.total
         sums = sums_upto(self.values * weight)
-        mean = np.interp(upto, shares, sums) - np.interp(below, shares, sums)
-        wide = upto > below
-        np.divide(mean, upto - below, out=mean, where=wide)
+        sum_upto = np.interp(upto, shares, sums)
+        sum_below = np.interp(below, shares, sums)
+        mean = sum_upto - sum_below
+        width = upto - below
+        wide = width > 0
+        np.divide(mean, width, out=mean, where=wide)
         # Within one value it is that value to the last digit: order is kept.
         last = self.quantile(upto)
         first = self._value_at((below + _ROUNDING) * self.total)
@@ -113,10 +117,10 @@ def barycenter(
     >>> barycenter(*groups[0].ranks(np.array([2.5])), groups, np.array([2 / 3, 1 / 3]))
     array([4.66666667])
     """
-    means: Floats = sum(
-        share * group.mean(below, upto) for share, group in zip(shares, groups, strict=True)
-    )
-    return means
+    mean = np.zeros(len(below))
+    for share, group in zip(shares, groups, strict=True):
+        mean += share * group.mean(below, upto)
+    return mean
 
 
 _ROUNDING = 1e-12  # of ranks
@@ -134,7 +138,9 @@ class Curve(NamedTuple):
 
     def take(self, places: Integers) -> Curve:
         """These of the points."""
-        return Curve(self.threshold[places], self.rate[places], self.loss[places])
+        threshold = self.threshold[places]
+        rate = self.rate[places]
+        return Curve(threshold, rate, self.loss[places])
 
 
 class Mixture(NamedTuple):
@@ -200,8 +206,9 @@ def cheapest_rates(
     corners = np.concatenate(rates)
     highest = 1 - tolerance
     starts = np.concatenate([corners, corners - tolerance])
-    starts = starts[(starts > 0) & (starts < highest)]
-    starts = np.unique(np.append(starts, [0.0, highest]))
+    inside = (starts > 0) & (starts < highest)
+    starts = np.append(starts[inside], [0.0, highest])
+    starts = np.unique(starts)
     total = np.zeros(len(starts))
     for share, best, rate, loss in zip(shares, favored, rates, losses, strict=True):
         nearest = np.clip(best, starts, starts + tolerance)
@@ -216,21 +223,37 @@ def best_mixtures(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
     """
     if curves[0].rate.shape[1] > 1:
         return _program(curves, tolerance)
-    hulls = [curve.take(lower_hull(curve.rate[:, 0], curve.loss)) for curve in curves]
-    favored = np.array([hull.rate[hull.loss.argmin(), 0] for hull in hulls])
-    corners = [hull.rate[:, 0] for hull in hulls]
-    losses = [hull.loss for hull in hulls]
-    rates = cheapest_rates(corners, losses, np.ones(len(hulls)), favored, tolerance)
-    mixtures = []
-    for hull, corner_rates, rate in zip(hulls, corners, rates, strict=True):
-        last = len(corner_rates) - 1
-        after = int(np.searchsorted(corner_rates, rate).clip(1, last))
-        before = after - 1
-        low = corner_rates[before]
-        high = corner_rates[after]
-        share = (rate - low) / (high - low)
-        mixtures.append(_mixture(hull.threshold[[before, after]], np.array([1 - share, share])))
-    return mixtures
+    thresholds = []
+    corners = []
+    losses = []
+    favored = []
+    for curve in curves:
+        rate = curve.rate[:, 0]
+        hull = lower_hull(rate, curve.loss)
+        rate = rate[hull]
+        loss = curve.loss[hull]
+        thresholds.append(curve.threshold[hull])
+        corners.append(rate)
+        losses.append(loss)
+        favored.append(rate[loss.argmin()])
+    equal_shares = np.ones(len(curves))
+    rates = cheapest_rates(corners, losses, equal_shares, np.array(favored), tolerance)
+    return [
+        _mixture_at(rate, corner_rates, threshold)
+        for rate, corner_rates, threshold in zip(rates, corners, thresholds, strict=True)
+    ]
+
+
+def _mixture_at(rate: float, corner_rates: Floats, threshold: Floats) -> Mixture:
+    """The two thresholds that have this rate together."""
+    last = len(corner_rates) - 1
+    after = int(np.searchsorted(corner_rates, rate).clip(1, last))
+    before = after - 1
+    low = corner_rates[before]
+    high = corner_rates[after]
+    share = (rate - low) / (high - low)
+    chances = np.array([1 - share, share])
+    return _mixture(threshold[[before, after]], chances)
 
 
 def parity_program(
@@ -247,15 +270,17 @@ def parity_program(
     sums_of_variables = None
     ones = None
     if sums is not None:
-        count = sums.shape[0]
-        sums_of_variables = hstack([sums, csr_array((count, starts))])
-        ones = np.ones(count)
+        rows = sums.shape[0]
+        no_starts = csr_array((rows, starts))
+        sums_of_variables = hstack([sums, no_starts])
+        ones = np.ones(rows)
     at_most = hstack([rates, -window])
     at_least = hstack([-rates, window])
+    count = rates.shape[0]
     solution = linprog(
         np.append(loss, np.zeros(starts)),
         A_ub=vstack([at_most, at_least]),
-        b_ub=np.repeat([tolerance, 0.0], rates.shape[0]),
+        b_ub=np.repeat([tolerance, 0.0], count),
         A_eq=sums_of_variables,
         b_eq=ones,
         bounds=(0, 1),
@@ -280,9 +305,10 @@ def _program(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
     hulls = []
     for curve in curves:
         x, y = curve.rate.T
-        corners = np.union1d(lower_hull(x, y), lower_hull(x, -y))
+        below = lower_hull(x, y)
+        above = lower_hull(x, -y)
+        corners = np.union1d(below, above)
         hulls.append(curve.take(corners))
-    sizes = [len(hull.threshold) for hull in hulls]
     sets = curves[0].rate.shape[1]
     # One variable for each corner, then the start of each set's window.
     rates = []
@@ -290,12 +316,14 @@ def _program(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
         rates_of_groups = [csr_array(hull.rate[:, [number]].T) for hull in hulls]
         rates.append(block_diag(rates_of_groups))
     of_each_group = np.ones((len(hulls), 1))
-    window = csr_array(np.kron(np.eye(sets), of_each_group))
-    loss = np.concatenate([hull.loss for hull in hulls])
-    mixtures = block_diag([csr_array(np.ones((1, size))) for size in sizes])
-    solution = parity_program(loss, vstack(rates), window, tolerance, sums=mixtures)
-    ends = np.cumsum(sizes)
-    probabilities = np.split(solution.x[: ends[-1]], ends[:-1])
+    window = np.kron(np.eye(sets), of_each_group)
+    losses = [hull.loss for hull in hulls]
+    sums = block_diag([csr_array(np.ones((1, len(loss)))) for loss in losses])
+    loss = np.concatenate(losses)
+    solution = parity_program(loss, vstack(rates), csr_array(window), tolerance, sums=sums)
+    ends = np.cumsum([len(loss) for loss in losses])
+    corners = solution.x[: ends[-1]]
+    probabilities = np.split(corners, ends[:-1])
     return [
         _mixture(hull.threshold, chances)
         for hull, chances in zip(hulls, probabilities, strict=True)
@@ -313,7 +341,8 @@ def best_thresholds(curves: Sequence[Curve], tolerance: float) -> Floats:
     """
     if curves[0].rate.shape[1] == 1:
         return _thresholds_of_one_rate(curves, tolerance)
-    size = int(_MOST_BOXES ** (1 / 3) / len(curves))
+    edge = _MOST_BOXES ** (1 / 3)
+    size = int(edge / len(curves))
     size = max(8, size)
     curves = [_spaced_points(curve, size) for curve in curves]
     return _thresholds_of_two_rates(curves, tolerance)
@@ -324,7 +353,8 @@ def _spaced_points(curve: Curve, size: int) -> Curve:
     way = curve.rate.sum(1)
     last = len(way) - 1
     spaced = np.linspace(way[0], way[last], size)
-    places = np.searchsorted(way, spaced).clip(max=last)
+    places = np.searchsorted(way, spaced)
+    places = places.clip(max=last)
     return curve.take(np.unique(places))
 
 
@@ -338,32 +368,36 @@ def _thresholds_of_one_rate(curves: Sequence[Curve], tolerance: float) -> Floats
     """The best thresholds, whose rates of one set lie within one window."""
     starts = _window_starts(curves, 0)
     total = np.zeros(len(starts))
-    best_places = []
+    thresholds = []
     for curve in curves:
-        loss, places = _least_within(curve.rate[:, 0], curve.loss, starts, tolerance)
+        rate = curve.rate[:, 0]
+        loss, places = _least_within(rate, curve.loss, starts, tolerance)
         total += loss
-        best_places.append(places)
+        thresholds.append(curve.threshold[places])
     best = int(total.argmin())
-    return np.array(
-        [curve.threshold[places[best]] for curve, places in zip(curves, best_places, strict=True)]
-    )
+    return np.array([thresholds_of_group[best] for thresholds_of_group in thresholds])
 
 
 def _thresholds_of_two_rates(curves: Sequence[Curve], tolerance: float) -> Floats:
     """The best thresholds, whose rates lie within one window of each of the two sets."""
     starts = _window_starts(curves, 0)
     second_starts = _window_starts(curves, 1)
-    inside_first = [_inside(curve.rate[:, 0], starts, tolerance) for curve in curves]
-    inside_second = [_inside(curve.rate[:, 1], second_starts, tolerance) for curve in curves]
+    windows = []
+    for curve in curves:
+        first, second = curve.rate.T
+        in_first = _inside(first, starts, tolerance)
+        in_second = _inside(second, second_starts, tolerance)
+        windows.append((in_first, in_second))
     lowest = np.inf
     best_thresholds = np.zeros(len(curves))
     for at in range(len(starts)):
         # All windows of the second set at once: (windows, points) of each group.
         losses = [
             np.where(in_first[at] & in_second, curve.loss, np.inf)
-            for in_first, in_second, curve in zip(inside_first, inside_second, curves, strict=True)
+            for curve, (in_first, in_second) in zip(curves, windows, strict=True)
         ]
-        total = np.sum([loss.min(1) for loss in losses], axis=0)
+        least_losses = [loss.min(1) for loss in losses]
+        total = np.sum(least_losses, axis=0)
         best = int(total.argmin())
         if total[best] < lowest:
             lowest = total[best]
@@ -399,9 +433,11 @@ def _least_within(
         table = tables[-1]
         tables.append(better(table[:-half], table[half:]))
     first = np.searchsorted(rate, starts - _NONE)
-    after = np.searchsorted(rate, starts + tolerance + _NONE, side="right")
+    ends = starts + tolerance + _NONE
+    after = np.searchsorted(rate, ends, side="right")
     size = after - first
-    level = np.log2(np.maximum(size, 1)).astype(int)
+    doublings = np.log2(np.maximum(size, 1))
+    level = doublings.astype(int)
     level[size <= 0] = -1
     least = np.full(len(starts), np.inf)
     places = np.zeros(len(starts), dtype=np.int64)

@@ -182,7 +182,8 @@ class ThresholdPostprocessor(ScorePostprocessor):
     def _blind_cut(self, rows: Calibration, chances: Floats) -> Floats:
         """Compute the rule without groups; the probability that it accepts each row."""
         positive = np.asarray(rows.problem.is_positive, dtype=np.int64)
-        self.correction_ = Correction.fit(_of_both_classes(rows.score), positive, rows.weight)
+        chances_of_labels = _of_both_classes(rows.score)
+        self.correction_ = Correction.fit(chances_of_labels, positive, rows.weight)
         price = self._expected_price(rows.score)
         compared = self._compared_cells()
         cells = chances[:, compared]
@@ -207,7 +208,8 @@ class ThresholdPostprocessor(ScorePostprocessor):
         for in_group in self._rows_of_groups(rows.group):
             curve = rate_curve(rows.score[in_group], sets[in_group], price[in_group])
             curves.append(curve)
-            smallest = min(smallest, members[in_group].sum(0).min())
+            sizes = members[in_group].sum(0)
+            smallest = min(smallest, sizes.min())
         if self.randomized:
             mixtures = best_mixtures(curves, self.tolerance)
         else:
@@ -224,9 +226,9 @@ class ThresholdPostprocessor(ScorePostprocessor):
         """Cells of each group that the criterion compares: the group, or the group with each of
         the labels.
         """
-        codes = np.arange(len(self.groups_))
+        first_cells = self._cells_per_group * np.arange(len(self.groups_))
         labels = self._labels or (0,)
-        return np.concatenate([self._cells_per_group * codes + label for label in labels])
+        return np.concatenate([first_cells + label for label in labels])
 
     def state(self) -> dict[str, Floats]:
         """The arrays that ``save`` writes.
@@ -265,13 +267,13 @@ class ThresholdPostprocessor(ScorePostprocessor):
         negative, positive = arrays.take("prices", (2,)).tolist()
         self.prices_ = negative, positive
         groups = len(self.groups_)
-        compared = self._compared_cells()
-        self.rates_ = arrays.take("rates", (groups, len(compared) // groups))
+        compared = len(self._compared_cells())
+        self.rates_ = arrays.take("rates", (groups, compared // groups))
         if self.needs_group:
             mixtures = [_restored_mixture(arrays, place) for place in range(groups + 1)]
             self.thresholds_ = tuple(mixtures)
             return
-        rule = arrays.take("rule", (len(compared),))
+        rule = arrays.take("rule", (compared,))
         least = arrays.take("least", (1,), finite=False).item()
         width = arrays.take("width", (1,)).item()
         if np.isnan(least) or width < 0:
@@ -354,7 +356,8 @@ def _prices(utility: UtilityLike, problem: Problem) -> tuple[float, float]:
     if isinstance(utility, str) and utility == "accuracy":
         return 1.0, -1.0
     if isinstance(utility, str):
-        share = float(np.average(np.asarray(positive), weights=weight))
+        mean = np.average(np.asarray(positive), weights=weight)
+        share = float(mean)
         return 0.5 / (1 - share), -0.5 / share
     expected_cost(utility, problem.scheme.classes)  # type: ignore[arg-type]  # validates the table of costs
     costs = np.asarray(utility, dtype=np.float64)
