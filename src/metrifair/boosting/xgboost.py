@@ -197,7 +197,7 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
         others = ""
         if len(classes) > 2:
             required = f"0 to {len(classes) - 1}"
-            codes = "distinct_codes(y)"
+            codes = "np.unique(y, return_inverse=True)[1]"
             others = " and others"
         raise DataError(
             f"y must contain the labels {required}, as XGBoost requires, got {classes[0]!r} and "

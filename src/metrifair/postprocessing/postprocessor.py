@@ -319,7 +319,7 @@ def _assign_clusters(
         )
     pairs = np.stack([labels, group])
     kinds = distinct_codes(pairs, axis=1)
-    return cluster_folds(count, clusters, kinds.reshape(-1), seed)
+    return cluster_folds(count, clusters, kinds, seed)
 
 
 def out_of_fold(fit: Fit, predict: Predict, folds: Integers) -> Floats:
