@@ -463,6 +463,7 @@ class Frontier(ResultPage):
             labels={} if parameter == "strength" else {"strength": parameter},
             utility=utility,
             areas=(self.area, trade_off.area_with_constant),
+            gaps_with_allowance=trade_off.gaps_with_allowance,
             **vars(record),
         )
 

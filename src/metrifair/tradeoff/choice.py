@@ -210,6 +210,17 @@ class Chooser:
         usable = np.isfinite(self.utility.values)
         return _Task(self, rule, usable if allowed is None else usable & allowed)
 
+    def gaps_with_allowance(self, rule: Rule, allowed: Booleans) -> dict[Job, float]:
+        """What the choice compares with the limit of a rule: each allowed configuration's gap with
+        the allowances for sampling and for choosing.
+        """
+        needed = self._task(rule, allowed).needed() + self.optimism(rule, allowed)
+        return {
+            job: root(float(square))
+            for job, square in zip(self.jobs, needed, strict=True)
+            if np.isfinite(square)
+        }
+
     def optimism(self, rule: Rule, allowed: Booleans | None = None) -> float:
         """The allowance in the square of the gap for choosing the best of many; 0 without a limit
         on the gap.

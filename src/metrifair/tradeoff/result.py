@@ -449,6 +449,22 @@ class TradeOff:
             return self.source.chooser(utility)
         return chooser
 
+    @property
+    def gaps_with_allowance(self) -> dict[Job, float]:
+        """The gap of each configuration that the choice compared with its limit; empty if no limit
+        restricted it.
+        """
+        goal = self.record.goal
+        chooser = self.own_chooser
+        within_limit = self.record.chosen is not None and not self.record.is_best_effort
+        if goal is None or chooser is None or not within_limit:
+            return {}
+        if goal.max_unfairness is None or goal.max_unfairness >= 1:  # which every model keeps
+            return {}
+        if self.chosen_by is not None:
+            chooser = self._chooser(self.chosen_by)
+        return chooser.gaps_with_allowance(Rule.of(goal), self._allowed(goal, chooser))
+
     def _set_unmet(self, goal: Goal) -> None:
         self.record = replace(self.record, unmet=goal)
 
