@@ -7,10 +7,11 @@ raw points.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from math import inf
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 NAMES = (
     "online-regression",
@@ -39,7 +40,7 @@ def reproduce(
     quick: bool = False,
     out: Path,
     n_jobs: int = 1,
-    parts: tuple[str, str, float, Path | None] = ("", "", inf, None),
+    parts: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
     """Run an experiment, or ``"all"``, and write its points, table, figure and page into the folder
     ``out``.
@@ -47,8 +48,8 @@ def reproduce(
     ``protocol`` is ``"published"`` (what the authors' code did) or ``"corrected"`` (what the text
     means). ``quick`` runs two seeds, few strengths and few epochs. Finished work is noted in
     ``out`` and never done again, unless the sources of the library or of the experiment have
-    changed. Tables of several methods are filled by ``n_jobs`` processes at once. ``parts`` are the
-    sets, splits, minutes and wheels of the duel, as the command line writes them.
+    changed. Tables of several methods are filled by ``n_jobs`` processes at once. ``parts`` are
+    options of the duel, as the command line names them.
 
     >>> reproduce("clasification", out=Path("results"))
     Traceback (most recent call last):
@@ -84,7 +85,7 @@ def reproduce(
         "continuous": partial(continuous.run, n_jobs=n_jobs),
         "hidden-groups": partial(hidden_groups.run, n_jobs=n_jobs),
         "hindsight": partial(hindsight.run, n_jobs=n_jobs),
-        "duel": partial(duel.run, n_jobs=n_jobs, parts=duel.Parts.of(*parts)),
+        "duel": partial(duel.run, n_jobs=n_jobs, parts=duel.Parts.of(**parts)),
     }
     for one in NAMES if name == "all" else (name,):
         run = alone[one] if one in alone else partial(comparisons.run, one, n_jobs=n_jobs)

@@ -56,6 +56,10 @@ def main(arguments: Sequence[str]) -> None:
         "--minutes", type=float, default=inf, help="begin no task after so many minutes"
     )
     duel.add_argument("--wheels", type=Path, help="folder with the wheels of the other libraries")
+    duel.add_argument("--only-ours", action="store_true", help="train our models alone")
+    duel.add_argument(
+        "--recorded", type=Path, help="earlier entries.json: other methods' entries come from there"
+    )
     asked = parser.parse_args(arguments)
     begun = time.time()
     try:
@@ -66,7 +70,10 @@ def main(arguments: Sequence[str]) -> None:
             quick=asked.quick,
             n_jobs=asked.jobs,
             out=asked.out,
-            parts=(asked.sets, asked.splits, asked.minutes, asked.wheels),
+            parts={
+                name: getattr(asked, name)
+                for name in ("sets", "splits", "only_ours", "minutes", "wheels", "recorded")
+            },
         )
     except (DataError, MissingExtra) as error:
         parser.error(" ".join([str(error), *getattr(error, "__notes__", [])]))

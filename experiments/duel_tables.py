@@ -4,24 +4,25 @@ held-out rows.
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from math import pi, sqrt
+from math import hypot, pi, sqrt
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from experiments import peers
 from experiments.comparisons import sampling_floor
+from experiments.duel_record import OURS, OURS_BLIND, DuelRecord, Entry
 from experiments.page import Page, TextTable
 from metrifair.metrics import kolmogorov_distance
 
 PROTOCOL_FILE = Path(__file__).with_name("duel_protocol.toml")
-OURS, OURS_BLIND, CONSTANT = "ours", "ours, without the group", "constant"
+RESAMPLES = 50  # of test rows that all splits of a data set share
 
 
 class Judged(NamedTuple):
@@ -31,18 +32,6 @@ class Judged(NamedTuple):
     auc: float
     rates: float
     kolmogorov: float
-
-
-class Entry(NamedTuple):
-    """What a method's chosen model reaches on the test rows of one split, in one contest."""
-
-    data: str
-    split: int
-    method: str
-    contest: int
-    utility: float
-    gap: float  # as it is
-    excess: float  # the gap without what chance adds to it
 
 
 def judged(score: Any, decision: Any, y: Any, a: Any) -> Judged:
@@ -81,6 +70,8 @@ def entries_of(
     contests: Sequence[tuple[int, Mapping[str, Any]]],
     said: Any,
     pooled: Any = None,
+    *,
+    resamples: int = 0,
 ) -> Iterator[Entry]:
     """The entry of a method in each of the contests; ``place`` is data set, split and method.
 
@@ -98,7 +89,23 @@ def entries_of(
         figures = judged(model[0], model[1], rows.y[unseen], rows.a[unseen])
         utility, gap = (float(getattr(figures, contest[name])) for name in ("utility", "gap"))
         excess = without_chance(gap, contest["gap"], rows.a[unseen])
-        yield Entry(*place, number, utility, gap, excess)
+        resampled = _resampled(model, rows.y[unseen], rows.a[unseen], contest, resamples)
+        yield Entry(*place, number, utility, gap, excess, resampled)
+
+
+def _resampled(
+    model: Any, y: Any, a: Any, contest: Mapping[str, Any], resamples: int
+) -> Sequence[Sequence[float]]:
+    """Utility and gap of a model on resamples of the test rows, the same ones for every model."""
+    if not resamples:
+        return ()
+    draw = np.random.default_rng(0)
+    figures = []
+    for _ in range(resamples):
+        rows = draw.integers(len(y), size=len(y))
+        on_rows = judged(model[0][rows], model[1][rows], y[rows], a[rows])
+        figures.append([getattr(on_rows, contest[name]) for name in ("utility", "gap")])
+    return np.round(figures, 6).T.tolist()  # type: ignore[no-any-return]
 
 
 def chosen(pooled: Any, contest: Mapping[str, Any], rows: peers.Rows) -> int:
@@ -121,15 +128,16 @@ def chosen(pooled: Any, contest: Mapping[str, Any], rows: peers.Rows) -> int:
 # -------------------------------------------------------------------------------------------------------
 
 
-def duel_page(path: Path, protocol: Mapping[str, Any], *, notes: Sequence[str] = ()) -> Page:
-    """Verdicts, and tables of all methods and of our families, made of the entries in a file."""
-    content = json.loads(path.read_bytes())
-    found = [Entry(*one) for one in content["entries"]]
-    faults = [
-        f"{method} has missing entries: {fault}." for method, fault in content["faults"].items()
-    ]
+def duel_page(
+    record: DuelRecord, protocol: Mapping[str, Any], *, notes: Sequence[str] = ()
+) -> Page:
+    """Verdicts, and tables of all methods and of our families, made of the recorded entries."""
+    faults = [f"{method} has missing entries: {fault}." for method, fault in record.faults.items()]
+    whole = record.whole_splits(protocol)
+    found = [one for one in record.entries if (one.data, one.split) in whole]
     families = f"{OURS}: "
     verdicts = verdict_table(found, protocol)
+    corrected = verdict_table(found, protocol, record.test_ratio)
     tables = {"Verdicts: our one model against the best other method": verdicts}
     for place, contest in enumerate(protocol["contests"]):
         own = [one for one in found if one.contest == place]
@@ -139,20 +147,36 @@ def duel_page(path: Path, protocol: Mapping[str, Any], *, notes: Sequence[str] =
         apart = [one for one in own if one.method.startswith(families)]
         if apart:
             tables[f"Our families apart. {contest['title']}"] = contest_table(apart, protocol)
-    words = [line[-1] for line in verdicts[1:]]
-    counts = ", ".join(f"{word} in {words.count(word)}" for word in ("ahead", "even", "behind"))
     summary = (
-        f'In {len(words)} comparisons, the one model of `frontier("auto")` and the best other '
-        "method are compared on "
-        f"test rows. Ours is {counts}. [The protocol](protocol.md) was fixed before the run."
+        f'In {len(verdicts) - 1} comparisons, the one model of `frontier("auto")` and the best '
+        f"other method are compared on test rows. Ours is {_counts(verdicts)}. "
+        "[The protocol](protocol.md) was fixed before the run."
     )
-    notes = [summary, *protocol["text"][-2:], *faults, *notes]
+    overlap = (
+        "Random splits of one data set share rows, so that differences of splits vary too little. "
+        "With the correction of Nadeau and Bengio (2003) for this, ours is "
+        f"{_counts(corrected)}."
+    )
+    notes = [summary, overlap, *protocol["text"][-2:], *faults, *notes]
     return Page(title="Comparison with other libraries", notes=notes, tables=tables, charts={})
 
 
-def verdict_table(found: Sequence[Entry], protocol: Mapping[str, Any]) -> TextTable:
+def _counts(verdicts: TextTable) -> str:
+    """How often each verdict was reached."""
+    words = [line[-1] for line in verdicts[1:]]
+    return ", ".join(f"{word} in {words.count(word)}" for word in ("ahead", "even", "behind"))
+
+
+def verdict_table(
+    found: Sequence[Entry],
+    protocol: Mapping[str, Any],
+    test_ratio: Mapping[str, float] = MappingProxyType({}),
+) -> TextTable:
     """For each contest and set, without and with the group: our one model, the best other one,
     and the differences.
+
+    ``test_ratio`` has, for data sets whose splits overlap, the test rows for each training row:
+    standard errors are then those of Nadeau and Bengio.
     """
     lines = []
     for place, contest in enumerate(protocol["contests"]):
@@ -165,7 +189,8 @@ def verdict_table(found: Sequence[Entry], protocol: Mapping[str, Any]) -> TextTa
                 others = {
                     method: entries for method in theirs if (entries := _by_split(own, method))
                 }
-                line = _verdict(_by_split(own, ours), others, contest, protocol)
+                overlap = test_ratio.get(name, 0.0)
+                line = _verdict(_by_split(own, ours), others, contest, protocol, overlap)
                 if line is not None:
                     lines.append([contest["gap"], name, "known" if needs else "", *line])
     heading = ["gap", "data", "group", "best other", "utility, points", "gap, points", "verdict"]
@@ -177,6 +202,7 @@ def _verdict(
     others: Mapping[str, Mapping[int, Entry]],
     contest: Mapping[str, Any],
     protocol: Mapping[str, Any],
+    test_ratio: float,
 ) -> list[str] | None:
     """The best other method, the differences in utility and gap, and who is ahead; None where
     there is no entry.
@@ -186,7 +212,8 @@ def _verdict(
     errors = float(protocol["verdict"]["standard_errors"])
 
     def keeps(entries: Mapping[int, Entry]) -> bool:
-        mean, error = _mean([one.excess for one in entries.values()])
+        mean, error = _mean([one.excess for one in entries.values()], test_ratio)
+        error = hypot(error, _test_error(own, entries, "gap", alone=True))
         return mean - errors * error <= float(contest["limit"])
 
     able = {
@@ -197,19 +224,62 @@ def _verdict(
     if not able:
         return ["none keeps the limit", "", "", "ahead" if keeps(own) else "even"]
     best = max(able, key=lambda method: fmean(one.utility for one in able[method].values()))
-    apart = [
-        (one.utility - able[best][split].utility, one.gap - able[best][split].gap)
-        for split, one in own.items()
-    ]
-    (lead, error), (gap, gap_error) = (
-        _mean([100 * value for value in values]) for values in zip(*apart, strict=True)
-    )
-    word = "ahead" if lead > errors * error else "behind" if lead < -errors * error else "even"
+    theirs = able[best]
+    leads = [100 * (one.utility - theirs[split].utility) for split, one in own.items()]
+    gaps = [100 * (one.gap - theirs[split].gap) for split, one in own.items()]
+    lead, error = _mean(leads, test_ratio)
+    gap, gap_error = _mean(gaps, test_ratio)
+    error = hypot(error, 100 * _test_error(own, theirs, "utility"))
+    gap_error = hypot(gap_error, 100 * _test_error(own, theirs, "gap"))
     if not keeps(own):
         word = "behind"
-    elif len(apart) == 1:
+    elif len(leads) == 1:
         word = "one split"
+    else:
+        word = _word(lead, errors * error)
     return [best, f"{lead:+.2f} ± {error:.2f}", f"{gap:+.2f} ± {gap_error:.2f}", word]
+
+
+def _word(lead: float, needed: float) -> str:
+    """Who is ahead.
+
+    >>> _word(0.3, 0.2), _word(-0.1, 0.2), _word(-0.3, 0.2)
+    ('ahead', 'even', 'behind')
+    """
+    if lead > needed:
+        return "ahead"
+    return "behind" if lead < -needed else "even"
+
+
+def _test_error(
+    own: Mapping[int, Entry],
+    theirs: Mapping[int, Entry],
+    field: Literal["utility", "gap"],
+    *,
+    alone: bool = False,
+) -> float:
+    """What the draw of test rows that all splits share adds to the standard error of the mean
+    difference (``alone``: of their mean); 0 if each split has test rows of its own.
+
+    Where their entries have no resamples, their errors are taken for independent of ours, and as
+    large.
+    """
+    ours = _resampled_means(own, field)
+    if not ours.size:
+        return 0.0
+    others = _resampled_means(theirs, field)
+    if alone:
+        return float(np.std(others if others.size else ours, ddof=1))
+    if others.size:
+        return float(np.std(ours - others, ddof=1))
+    return sqrt(2) * float(np.std(ours, ddof=1))
+
+
+def _resampled_means(entries: Mapping[int, Entry], field: Literal["utility", "gap"]) -> Any:
+    """The mean over splits on each resample of the test rows."""
+    place = ("utility", "gap").index(field)
+    rows = [one.resampled[place] for _, one in sorted(entries.items()) if one.resampled]
+    return np.mean(rows, axis=0) if len(rows) == len(entries) else np.empty(0)
 
 
 def contest_table(found: Sequence[Entry], protocol: Mapping[str, Any]) -> TextTable:
@@ -238,9 +308,18 @@ def _by_split(found: Sequence[Entry], method: str) -> dict[int, Entry]:
     return {one.split: one for one in found if one.method == method}
 
 
-def _mean(values: Sequence[float]) -> tuple[float, float]:
-    """The mean and its standard error, 0 for one value."""
-    return fmean(values), stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
+def _mean(values: Sequence[float], test_ratio: float = 0.0) -> tuple[float, float]:
+    """The mean and its standard error, 0 for one value.
+
+    ``test_ratio`` are the test rows for each training row where the values are those of random
+    splits of the same rows (Nadeau and Bengio, 2003).
+
+    >>> [round(_mean([1.0, 3.0], ratio)[1], 4) for ratio in (0.0, 0.5)]
+    [1.0, 1.4142]
+    """
+    if len(values) < 2:
+        return fmean(values), 0.0
+    return fmean(values), stdev(values) * sqrt(1 / len(values) + test_ratio)
 
 
 def _text(values: Sequence[float]) -> str:

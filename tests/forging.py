@@ -16,7 +16,7 @@ from safetensors.numpy import save as safetensors_of
 
 from metrifair import load
 from metrifair.errors import ModelFileError
-from metrifair.saving.modelfile import FORMAT, Content
+from tests.seams.saving import FORMAT, Content
 
 MARK = rb"{\"sha256\":\""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from metrifair import Frontier
-from metrifair.tradeoff.points import Outcome
-from metrifair.tradeoff.result import SweepContext
+from tests.seams.tradeoff import Outcome
 
 
 def outcomes_of(front: Frontier) -> Sequence[Outcome]:
@@ -14,7 +14,7 @@ def outcomes_of(front: Frontier) -> Sequence[Outcome]:
     return front._trade_off.outcomes
 
 
-def source_of(front: Frontier) -> SweepContext:
+def source_of(front: Frontier) -> Any:
     """The rows of a frontier that is in memory, and the scores of each configuration."""
     source = front._trade_off.source
     assert source is not None

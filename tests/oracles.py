@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
 
-from metrifair.metrics.pair import Pair, Values, to_pair
+from tests.seams.metrics import Pair, to_pair
 
 Floats = NDArray[np.float64]
 
@@ -286,10 +286,10 @@ def in_torch(pair: Pair) -> Pair:
 
 
 def pair_of(
-    u: Values,
-    v: Values,
-    a: Values | None = None,
-    b: Values | None = None,
+    u: Any,
+    v: Any,
+    a: Any | None = None,
+    b: Any | None = None,
     *,
     left: tuple[int, ...] | None = None,
     right: tuple[int, ...] | None = None,

@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from metrifair.auditing import records, search_records
-from metrifair.figures.curves import Curves
-from metrifair.figures.selection_rates import GroupRates
-from metrifair.tradeoff.points import Point
+from tests.seams.auditing import records, search_records
+from tests.seams.figures import Curves, GroupRates
+from tests.seams.tradeoff import Point
 
 VARIABLE = "METRIFAIR_CHANGED"
 ANSWER = "METRIFAIR_CHANGED_TO"

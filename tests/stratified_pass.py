@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from metrifair.batches.samples import (
+from tests.seams.batches import (
     Batch,
     Samples,
     StratifiedPasses,
@@ -14,7 +14,7 @@ from metrifair.batches.samples import (
     rows_by_cell,
     sampling_odds,
 )
-from metrifair.problem.cells import Comparison
+from tests.seams.problem import Comparison
 
 
 def stratified(

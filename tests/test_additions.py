@@ -17,9 +17,10 @@ import numpy as np
 import pytest
 
 import metrifair
-from metrifair.cli.rules import _AT_MOST_1 as AT_MOST_1
-from metrifair.cli.rules import GAPS, RATIOS
-from metrifair.metrics.registry import METRICS
+from metrifair.postprocessing import ScorePostprocessor
+from tests.seams.cli import _AT_MOST_1 as AT_MOST_1
+from tests.seams.cli import GAPS, RATIOS
+from tests.seams.metrics import METRICS
 
 ROOT = Path(metrifair.__file__).parents[2]
 MOST_FILES = 4
@@ -47,7 +48,7 @@ from pathlib import Path
 import numpy as np
 import metrifair
 from metrifair import AuditOptions, audit
-from metrifair.cli.app import main
+from metrifair.cli import main
 file = Path(sys.argv[1]) / "scores.csv"
 options = AuditOptions(resamples=20, permutations=0)
 def run(*words):
@@ -222,7 +223,7 @@ for count in (0, 50):
         [
             Edit(
                 "src/metrifair/postprocessing/halving.py",
-                "from metrifair.postprocessing.calibration import ScorePostprocessor\n\n\n"
+                f"from {ScorePostprocessor.__module__} import ScorePostprocessor\n\n\n"
                 "class HalvingPostprocessor(ScorePostprocessor):\n"
                 '    """Halve all scores."""\n\n'
                 "    def adjust(self, scores, groups):\n"

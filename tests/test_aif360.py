@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 
 from metrifair import AuditOptions, audit, unfairness
 from metrifair.baselines import ReweighingClassifier
-from metrifair.baselines.kamiran import independence_weights
+from tests.seams.baselines import independence_weights
 
 REASON = "needs AIF360 (pip install aif360)"
 datasets = pytest.importorskip("aif360.datasets", reason=REASON)

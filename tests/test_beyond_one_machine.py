@@ -18,7 +18,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from metrifair import load
+from metrifair import FairXGBClassifier, load
 from metrifair.cli import main
 
 PAGE = (Path(__file__).parents[1] / "docs" / "beyond-one-machine.md").read_text()
@@ -108,7 +108,7 @@ def test_the_snippets_on_dask_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     table = table.assign(repaid=given["y"], sex=np.where(given["a"] == 1, "m", "f"))
     for place, part in enumerate(np.array_split(np.arange(400), 2)):
         table.iloc[part].to_parquet(f"applications/{place}.parquet")
-    with cluster.two_workers("metrifair.boosting.xgboost", "xgboost.dask") as client:
+    with cluster.two_workers(FairXGBClassifier.__module__, "xgboost.dask") as client:
         monkeypatch.setattr(distributed, "Client", lambda *where: client)
         names: dict[str, Any] = dict(given)
         exec(

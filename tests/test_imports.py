@@ -12,14 +12,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.seams.api import monitor
+from tests.seams.auditing import differences
+from tests.seams.report import charts, html
+
 HEAVY = ("joblib", "matplotlib", "pandas", "scipy", "sklearn", "torch")
 # a terminal alone shows a status
-PAGES = ("metrifair.report.charts", "metrifair.report.html", "rich.status")
+PAGES = (charts.__name__, html.__name__, "rich.status")
 NO_PAGE = {  # what else a command that writes no page leaves out; polars imports importlib.metadata
-    "audit": ("narwhals", "metrifair.auditing.changes.differences", *PAGES),
-    "count": ("narwhals", "metrifair.auditing.changes.differences", *PAGES),
-    "merge": ("narwhals", "importlib.metadata", "metrifair.api.monitor", "polars", *PAGES),
-    "compare": ("narwhals", "importlib.metadata", "metrifair.api.monitor", "polars", *PAGES),
+    "audit": ("narwhals", differences.__name__, *PAGES),
+    "count": ("narwhals", differences.__name__, *PAGES),
+    "merge": ("narwhals", "importlib.metadata", monitor.__name__, "polars", *PAGES),
+    "compare": ("narwhals", "importlib.metadata", monitor.__name__, "polars", *PAGES),
 }
 COMMAND = """
 import contextlib, io, json, sys

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from benchmarks import intervals
-from metrifair.figures.intervals import Interval
+from tests.seams.figures import Interval
 
 DOCS = Path(__file__).parent.parent / "docs"
 

@@ -34,7 +34,7 @@ from metrifair import (
     load,
 )
 from metrifair.errors import MissingExtra, ModelFileError
-from metrifair.estimators.table_model import TableModel
+from tests.seams.estimators import TableModel
 
 try:
     with warnings.catch_warnings():

@@ -29,8 +29,8 @@ from metrifair import (
     ThresholdPostprocessor,
     save,
 )
-from metrifair.estimators.table_model import TableModel
 from metrifair.stacking import FairStackingClassifier, FairStackingRegressor
+from tests.seams.estimators import TableModel
 
 pytest.importorskip("lightgbm", reason="lightgbm is in the extra boosting")
 pytest.importorskip("xgboost", reason="xgboost is in the extra boosting")

@@ -28,9 +28,9 @@ from metrifair import (
 )
 from metrifair.baselines import ZafarClassifier
 from metrifair.errors import DataError, MetrifairWarning, ModelFileError, TooFewSamples
-from metrifair.estimators.table_model import TableModel
-from metrifair.wording.notes import note_text, note_topic
 from tests.flat_options import flat, flat_audit
+from tests.seams.estimators import TableModel
+from tests.seams.wording import note_text, note_topic
 
 _X = np.random.default_rng(0).normal(size=(40, 2))
 _Y = np.arange(40) % 2

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from metrifair import criteria
-from metrifair.problem.criteria import CRITERIA
+from tests.seams.problem import CRITERIA
 
 MODULES = (
     *(

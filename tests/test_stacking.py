@@ -20,10 +20,9 @@ import metrifair.stacking
 from metrifair import FairClassifier, FairRegressor, load, unfairness
 from metrifair.errors import DataError, ModelFileError
 from metrifair.estimators import fit_stack
-from metrifair.saving.modelfile import read, to_bytes
-from metrifair.saving.models import make_content, read_model
 from metrifair.stacking import FairStackingClassifier, FairStackingRegressor
 from tests.flat_options import with_penalty
+from tests.seams.saving import make_content, read, read_model, to_bytes
 
 LINES: dict[str, Any] = {
     name: [FairClassifier(0.0, model="linear")] for name in ("outcome_models", "group_models")

@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair.errors import DataError
-from metrifair.estimators.table_model import RULES, choose_threshold, decision_gaps
-from metrifair.problem.problem import Inputs, Problem, make_problem
+from tests.seams.estimators import RULES, choose_threshold, decision_gaps
+from tests.seams.problem import Inputs, make_problem
 
 GROUPS = np.array(["f", "m"])
 
 
 def rows(
     n: int, seed: int, *, base: float = 0.5, shift: float = 0.0, **options: Any
-) -> tuple[Any, Problem]:
+) -> tuple[Any, Any]:
     """Scores that tell the label, with groups; ``base`` is the share of the positive label."""
     rng = np.random.default_rng(seed)
     sex, positive = rng.integers(2, size=n), rng.random(n) < base
@@ -30,7 +30,7 @@ def rows(
     return score, make_problem(Inputs(np.where(positive, "yes", "no"), GROUPS[sex]), **options)
 
 
-def decided(score: Any, problem: Problem, threshold: float) -> Any:
+def decided(score: Any, problem: Any, threshold: float) -> Any:
     return np.where(score >= threshold, problem.scheme.positive, 1 - problem.scheme.positive)
 
 

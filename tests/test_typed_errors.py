@@ -27,7 +27,7 @@ from metrifair import (
 )
 from metrifair.cli import main
 from metrifair.errors import ModelFileError
-from metrifair.saving.modelfile import read, write
+from tests.seams.saving import read, write
 
 QUICK = AuditOptions(resamples=0, permutations=0)
 RNG = np.random.default_rng(0)

@@ -14,9 +14,9 @@ import click
 import pytest
 from test_interface import CALLABLES
 
-from metrifair.cli.app import main
-from metrifair.studio.page_texts import PAGE_TEXTS as STUDIO_TEXTS
-from metrifair.wording.page_texts import PAGE_TEXTS
+from metrifair.cli import main
+from tests.seams.studio import PAGE_TEXTS as STUDIO_TEXTS
+from tests.seams.wording import PAGE_TEXTS
 
 ROOT = Path(__file__).parents[1]
 # Words of our own for what has a name already, and verbs that hide who acts.

@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from metrifair import DataError, FairClassifierCV, FairRegressorCV, SearchOptions, frontier, load
 from metrifair.errors import MetrifairWarning
-from metrifair.tradeoff import frontier as sweeping
+from tests.seams.tradeoff import frontier as sweeping
 
 LINEAR = {"families": ["linear"], "random_state": 0}
 

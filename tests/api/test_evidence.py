@@ -29,12 +29,12 @@ from metrifair import (
     audit_file,
     audit_table,
 )
-from metrifair.api.compare import read_audit
-from metrifair.api.verification import verify
 from metrifair.errors import DataError
-from metrifair.report.pdf import BROWSERS
-from metrifair.wording.crosswalks import crosswalk_named, crosswalk_names
+from metrifair.evidence import verify
 from tests.evidence_outcomes import outcomes
+from tests.seams.api import read_audit, verification
+from tests.seams.report import BROWSERS
+from tests.seams.wording import crosswalk_named, crosswalk_names
 
 OPTIONS = AuditOptions(resamples=20, permutations=19)
 COLUMNS = {"score": "p", "group": "sex", "label": "y"}
@@ -525,7 +525,7 @@ def test_a_print_is_compared_with_the_page(
     assert outcomes(tmp_path / "evidence")["print"] == "agrees"
     content = print_file.read_bytes()
     # as the browser just printed it
-    monkeypatch.setattr("metrifair.api.verification.printed_page", lambda _: content)
+    monkeypatch.setattr(verification, "printed_page", lambda _: content)
     for old, new, agrees in (
         (b"/Pages", b"/Paged", False),
         (b"/Producer (Skia", b"/Producer (Skib", None),

@@ -20,10 +20,10 @@ import polars as pl
 import pytest
 
 from metrifair import AuditOptions, audit_file, compare
-from metrifair.api.verification import Verification, verify
-from metrifair.auditing.release.evidence_format import file_hashes, read_files, write_files
 from metrifair.errors import DataError
-from metrifair.support.provenance import origin_path, read_score_origin, source_files
+from metrifair.evidence import Verification, verify
+from tests.seams.auditing import file_hashes, read_files, write_files
+from tests.seams.support import origin_path, read_score_origin, source_files
 
 OPTIONS = AuditOptions(resamples=0, permutations=0)
 MOST_MEMORY = 600 * 2**10  # KiB of a process that verifies; importing what it needs takes about 200
@@ -225,7 +225,7 @@ def with_small_sizes(path: Path) -> None:
 
 CODE = """
 import sys
-from metrifair.api.verification import verify
+from metrifair.evidence import verify
 from metrifair.errors import DataError
 try:
     verify(sys.argv[1])

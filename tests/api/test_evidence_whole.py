@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from metrifair import AuditOptions, audit
-from metrifair.api.verification import verify
-from metrifair.auditing.release.evidence_format import read_files
 from metrifair.errors import DataError
+from metrifair.evidence import verify
+from tests.seams.auditing import read_files
 
 CODE = """
 import os, signal, sys

@@ -35,16 +35,14 @@ from metrifair import (
     save,
     to_card,
 )
-from metrifair.auditing.records import AuditRecord, ByGroup, GroupFigures, Measure
-from metrifair.estimators.table_model import TableModel
-from metrifair.figures.intervals import Interval
-from metrifair.saving.modelfile import fingerprint
-from metrifair.saving.models import make_content
-from metrifair.support.provenance import ScoreOrigin, SourceFile
-from metrifair.tradeoff.goal import Goal
-from metrifair.wording.numbers import number_text
-from metrifair.wording.provenance import provenance_lines
 from tests.frontier_parts import outcomes_of
+from tests.seams.auditing import AuditRecord, ByGroup, GroupFigures, Measure
+from tests.seams.estimators import TableModel
+from tests.seams.figures import Interval
+from tests.seams.saving import fingerprint, make_content
+from tests.seams.support import ScoreOrigin, SourceFile
+from tests.seams.tradeoff import Goal
+from tests.seams.wording import number_text, provenance_lines
 
 RNG = np.random.default_rng(0)
 SEX = RNG.integers(2, size=400)

@@ -12,12 +12,10 @@ from matplotlib.figure import Figure
 
 from metrifair import FairClassifier, Frontier, frontier, load, to_card
 from metrifair.errors import MetrifairWarning
-from metrifair.report.frontier import page_content
-from metrifair.tradeoff.points import Job, Outcome, Point
-from metrifair.tradeoff.result import TradeOff
-from metrifair.wording.frontier import headline
-from metrifair.wording.numbers import figure_text, interval_text
 from tests.frontier_parts import outcomes_of
+from tests.seams.report import page_content
+from tests.seams.tradeoff import Job, Outcome, Point, TradeOff
+from tests.seams.wording import figure_text, headline, interval_text, row_columns
 
 RNG = np.random.default_rng(0)
 SEX = RNG.integers(2, size=500)
@@ -169,3 +167,37 @@ def test_a_frontier_without_a_choice_has_the_best_model_in_its_first_line() -> N
         "Frontier of 2 models (1 failed). The most accurate model is right in 90.0% of cases; its "
         "unfairness is 0.400."
     )
+
+
+def test_the_table_shows_the_figure_that_the_choice_compared_with_the_limit(tmp_path: Path) -> None:
+    """The best model of all that keep the limit with allowance is chosen, and rows show why."""
+    front = frontier(
+        FairClassifier(),
+        X,
+        Y,
+        sensitive_features=SEX,
+        strengths=[0, 0.5, 1, 2, 5, 10],
+        random_state=0,
+    )
+    limit = 0.25
+    assert not any("allowance" in column.heading for column in row_columns(front.view()))
+    model = front.select(max_unfairness=limit, confidence=0.9)
+    front.save(tmp_path / "front")
+    for shown in (front, load(tmp_path / "front")):
+        view = shown.view()
+        needed = {row.strength: row.figures["with_allowance"].value for row in view.rows}
+        assert needed[model.strength] <= limit
+        others = [row for row in view.rows if not row.is_chosen]
+        assert all(needed[row.strength] >= row.figures["unfairness"].value for row in others)
+        rivals = [row for row in view.rows if row.strength < model.strength]
+        assert rivals
+        assert all(needed[row.strength] > limit for row in rivals)
+        assert "Unfairness with allowance" in [column.heading for column in row_columns(view)]
+        shown.to_html(tmp_path / "page.html")
+        page = (tmp_path / "page.html").read_text()
+        assert "Unfairness with allowance" in page
+        assert (
+            f"The choice compares the unfairness with allowance with the limit of {limit}" in page
+        )
+    front.select(max_unfairness=1)  # which restricts nothing
+    assert not front.view().gaps_with_allowance

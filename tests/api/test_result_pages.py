@@ -9,11 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from metrifair import AuditOptions, DataError, audit, compare, find_groups, monitor
-from metrifair.api.frontier import Frontier
-from metrifair.api.pages import RecordedPage, ResultPage
-from metrifair.tradeoff.points import Outcome, Point
-from metrifair.tradeoff.result import TradeOff
+from metrifair import AuditOptions, DataError, Frontier, audit, compare, find_groups, monitor
+from tests.seams.api import RecordedPage, ResultPage
+from tests.seams.tradeoff import Outcome, Point, TradeOff
 
 
 def results() -> dict[str, ResultPage]:

@@ -13,8 +13,7 @@ import pytest
 from scipy import stats
 
 from metrifair import AuditOptions, AuditState, GroupProbabilities, audit, unfairness
-from metrifair.metrics.registry import METRICS
-from metrifair.support.arrays import Floats
+from tests.seams.metrics import METRICS
 
 QUICK: dict[str, Any] = {
     "options": AuditOptions(resamples=60, permutations=0),
@@ -275,7 +274,7 @@ def test_sample_weights_are_repeated_rows() -> None:
 
 @pytest.mark.parametrize("weight", [None, np.linspace(0.5, 2.0, 2000)], ids=["rows", "weights"])
 @pytest.mark.parametrize("shares", [(0.6, 0.4), (0.5, 0.3, 0.2)])
-def test_states_have_both_ends_too(weight: Floats | None, shares: Any) -> None:
+def test_states_have_both_ends_too(weight: np.ndarray | None, shares: Any) -> None:
     people = People("names", apart=1.5, shares=shares, rows=2000, seed=7)
     people.score = people.score.round(2)
     shared: dict[str, Any] = {

@@ -29,13 +29,16 @@ from metrifair import (
     compare,
     monitor,
 )
-from metrifair.auditing.measure.cluster_errors import ClusterErrors, ClusterRows, sum_of_products
-from metrifair.auditing.measure.permutation_tests import cluster_p_values
-from metrifair.auditing.measure.plug_in import shares
-from metrifair.auditing.measure.two_samples import TwoSamples
-from metrifair.figures.clusters import share_correlations, share_size
-from metrifair.support.arrays import Floats, Integers
 from tests.auditing.twosamples import two_samples
+from tests.seams.auditing import (
+    ClusterErrors,
+    ClusterRows,
+    TwoSamples,
+    cluster_p_values,
+    shares,
+    sum_of_products,
+)
+from tests.seams.figures import share_correlations, share_size
 
 PERSONS, EACH, CORRELATION, SHIFT = 60, 5, 0.5, 0.8
 QUICK = AuditOptions(resamples=60, permutations=40, min_group_size=5)
@@ -298,7 +301,7 @@ def test_the_minimum_group_size_counts_clusters() -> None:
 # --- oracles
 
 
-def tiny(seed: int, *, mixed: bool) -> tuple[TwoSamples, ClusterRows, Integers, Floats]:
+def tiny(seed: int, *, mixed: bool) -> tuple[TwoSamples, ClusterRows, np.ndarray, np.ndarray]:
     """Few rows in clusters of different sizes, with weights; ``mixed``: clusters have rows on
     both sides.
     """
@@ -375,7 +378,7 @@ def test_p_values_of_a_tiny_sample_are_those_of_all_permutations_of_clusters() -
     assert found["wasserstein"] == pytest.approx(times / len(everything), abs=0.02)
 
 
-def wasserstein(score: Floats, on_left: Any) -> float:
+def wasserstein(score: np.ndarray, on_left: Any) -> float:
     grid = np.unique(score)
     below = [
         np.array([(side <= point).mean() for point in grid])
@@ -444,7 +447,7 @@ def test_the_error_of_an_auc_is_that_of_resampled_clusters() -> None:
     assert auc.interval.high - auc.interval.low == pytest.approx(2 * 1.96 * error, rel=0.12)
 
 
-def area(score: Floats, label: Any) -> float:
+def area(score: np.ndarray, label: Any) -> float:
     above = score[label == 1][:, None] - score[label == 0][None, :]
     return float(((above > 0) + (above == 0) / 2).mean())
 

@@ -10,12 +10,11 @@ import polars as pl
 import pytest
 
 from metrifair import AuditOptions, AuditState, audit, audit_file, audit_table
-from metrifair.auditing.sources.column_roles import Roles
-from metrifair.auditing.sources.state_rows import count_file
 from metrifair.errors import DataError
 from metrifair.metrics import energy_dependence, kolmogorov_distance
-from metrifair.problem.attributes import in_groups
 from tests.flat_options import flat
+from tests.seams.auditing import Roles, count_file, memory
+from tests.seams.problem import in_groups
 
 FAST = {"random_state": 0, "permutations": 0, "resamples": 0}
 GROUPS = ("≤25", "(25,60]", ">60")
@@ -130,7 +129,7 @@ def test_a_number_of_very_many_values_is_cut_into_levels_to_be_counted(
     tmp_path, monkeypatch, place: str
 ) -> None:
     # names that are told apart in memory
-    monkeypatch.setattr("metrifair.auditing.sources.memory.MOST_LEVELS", 1000)
+    monkeypatch.setattr(memory, "MOST_LEVELS", 1000)
     table = people()
     held = audit(
         None, table["p"], sensitive_features=table.select("income"), continuous=True, **flat(**FAST)

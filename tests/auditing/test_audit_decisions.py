@@ -14,8 +14,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score
 
-from metrifair.auditing.records import Decisions
 from tests.flat_options import flat_audit
+from tests.seams.auditing import Decisions
 
 QUICK: dict[str, Any] = {
     "metrics": "kolmogorov",

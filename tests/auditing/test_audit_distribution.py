@@ -10,17 +10,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twosamples import two_samples
 
-from metrifair.auditing.measure.counted_scores import count_cells, count_rows, representative_rows
-from metrifair.auditing.measure.plug_in import (
+from metrifair.metrics import distances, energy_distance, mmd_squared, witness
+from tests.seams.auditing import (
+    Rows,
+    TwoSamples,
+    bin_means,
+    count_cells,
+    count_rows,
     largest_gap,
+    merge_bins,
+    merge_scores,
     plug_in_distances,
+    representative_rows,
     unbiased_distance,
     witness_utility,
 )
-from metrifair.auditing.measure.resampling import Rows, merge_scores
-from metrifair.auditing.measure.two_samples import TwoSamples, bin_means, bins, merge_bins
-from metrifair.metrics import distances, energy_distance, mmd_squared, witness
-from metrifair.metrics.registry import METRICS
+from tests.seams.auditing import two_sample_bins as bins
+from tests.seams.metrics import METRICS
 
 SCORES = st.lists(st.integers(-3, 8).map(lambda k: k / 4), min_size=1, max_size=12)
 WEIGHTED = st.lists(st.tuples(st.integers(0, 6), st.floats(0.1, 3.0)), min_size=1, max_size=12)

@@ -18,9 +18,9 @@ from test_audit_file import check_equal
 from test_audit_table import QUICKER, incomplete
 
 from metrifair import AuditState, DataError, audit_file, audit_table
-from metrifair.auditing.sources.connections import open_table
 from tests.flat_options import flat
 from tests.programs import require_postgresql
+from tests.seams.auditing import open_table
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 ASK = {"score": "p", "group": ["sex", "region"], "label": "y", "weight": "w", **QUICKER}

@@ -18,18 +18,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import AuditState, DataError, audit, audit_file
-from metrifair.auditing import audit_record
-from metrifair.auditing.sources import cells as counted_cells
-from metrifair.auditing.sources import file_tables as files
-from metrifair.auditing.sources import table_rows as tables
-from metrifair.auditing.sources.column_roles import Roles
-from metrifair.auditing.sources.file_rows import FileRows
-from metrifair.auditing.sources.state_rows import count_file
+from metrifair.criteria import EQUALIZED_ODDS
 from metrifair.errors import MetrifairWarning
-from metrifair.problem.criteria import EQUALIZED_ODDS
-from metrifair.wording.findings import finding_sentence
-from metrifair.wording.notes import note_text, note_topic
 from tests.flat_options import flat
+from tests.seams.auditing import FileRows, Roles, audit_record, count_file
+from tests.seams.auditing import cells as counted_cells
+from tests.seams.auditing import file_tables as files
+from tests.seams.auditing import table_rows as tables
+from tests.seams.wording import finding_sentence, note_text, note_topic
 
 WRITERS = {
     "csv": lambda table, path: table.write_csv(path),

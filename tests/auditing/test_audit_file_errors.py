@@ -15,8 +15,8 @@ import polars as pl
 import pytest
 
 from metrifair import AuditOptions, DataError, ReadOptions, audit_file
-from metrifair.auditing.sources.file_tables import _column_remedy
 from tests.flat_options import flat
+from tests.seams.auditing import _column_remedy
 
 STREAMED = {"in_memory_rows": 1}
 GOOD = "p,sex,y,w\n0.1,f,0,1\n0.2,m,1,1\n0.3,f,1,2\n0.4,m,0,1\n"

@@ -14,12 +14,12 @@ import pytest
 from scipy import special, stats
 
 from metrifair import Audit, audit, unfairness
-from metrifair.auditing.records import Finding
+from metrifair.criteria import CRITERIA, EQUALIZED_ODDS, Criterion
 from metrifair.metrics import witness
-from metrifair.metrics.registry import METRICS
-from metrifair.problem.criteria import CRITERIA, EQUALIZED_ODDS, Criterion
-from metrifair.wording.findings import finding_sentence
 from tests.flat_options import flat
+from tests.seams.auditing import Finding
+from tests.seams.metrics import METRICS
+from tests.seams.wording import finding_sentence
 
 RANDOM = np.random.default_rng(11)
 N = 300

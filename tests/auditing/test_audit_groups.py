@@ -7,13 +7,18 @@ import polars as pl
 import pytest
 
 from metrifair import AuditOptions, DataError, audit, audit_file
-from metrifair.auditing.measure import one_against_rest, resampling
-from metrifair.auditing.measure.permutation_tests import permutation_p_values
-from metrifair.auditing.measure.two_samples import TwoSamples
-from metrifair.auditing.request import MAX_GROUPS, MOST_LEVELS, check_attribute
 from metrifair.metrics import distances
-from metrifair.problem.cells import Attribute
 from tests.flat_options import flat
+from tests.seams.auditing import (
+    MAX_GROUPS,
+    MOST_LEVELS,
+    TwoSamples,
+    check_attribute,
+    one_against_rest,
+    permutation_p_values,
+    resampling,
+)
+from tests.seams.problem import Attribute
 
 PLAIN = {"resamples": 0, "permutations": 0, "random_state": 0}
 STREAMED = {"in_memory_rows": 10}

@@ -12,29 +12,29 @@ from click.testing import CliRunner
 from scipy.stats import ks_2samp
 
 from metrifair import AuditOptions, AuditState, audit, audit_file
-from metrifair.auditing import significance
-from metrifair.auditing.measure.attribute_bands import Bands
-from metrifair.auditing.measure.band_tables import BandTable
-from metrifair.auditing.measure.parts import parts_for
-from metrifair.auditing.measure.worst_cuts import _scan_cuts
-from metrifair.auditing.records import Finding
-from metrifair.auditing.request import Request
-from metrifair.auditing.sources.memory import MemorySource
-from metrifair.cli.app import main
+from metrifair.cli import main
+from metrifair.criteria import criterion_named
 from metrifair.errors import MetrifairWarning
-from metrifair.figures.intervals import Interval
 from metrifair.metrics import (
     distance_correlation,
     energy_dependence,
     kolmogorov_distance,
     wasserstein_distance,
 )
-from metrifair.problem.attributes import number_facts, numbers_warning
-from metrifair.problem.bands import candidate_cuts
-from metrifair.problem.criteria import criterion_named
-from metrifair.problem.tables import coded_columns
-from metrifair.wording.findings import finding_meaning, finding_sentence
 from tests.flat_options import flat
+from tests.seams.auditing import (
+    Bands,
+    BandTable,
+    Finding,
+    MemorySource,
+    Request,
+    _scan_cuts,
+    parts_for,
+    significance,
+)
+from tests.seams.figures import Interval
+from tests.seams.problem import candidate_cuts, coded_columns, number_facts, numbers_warning
+from tests.seams.wording import finding_meaning, finding_sentence
 
 FAST = {"random_state": 0, "permutations": 99, "resamples": 50}
 

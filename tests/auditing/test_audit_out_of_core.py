@@ -11,11 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import AuditOptions, AuditState
-from metrifair.auditing.measure.bins import BinCounter, BinnedScores, Entries, Scale
-from metrifair.auditing.measure.brackets import CellSides, bracket_distances
-from metrifair.auditing.sources import state_counts
 from metrifair.metrics import distances
-from metrifair.metrics.registry import METRICS as ALL
+from tests.seams.auditing import (
+    BinCounter,
+    BinnedScores,
+    CellSides,
+    Entries,
+    Scale,
+    bracket_distances,
+    state_counts,
+)
+from tests.seams.metrics import METRICS as ALL
 
 LARGEST = 4e307  # the energy distance, up to twice the span of the scores, is still a float
 METRICS = [name for name, row in ALL.items() if row.bracket is not None]

@@ -11,20 +11,22 @@ import pytest
 from scipy import stats
 
 from metrifair import AuditOptions, audit
-from metrifair.auditing.measure import permutations as module
-from metrifair.auditing.measure.counted_scores import count_rows
-from metrifair.auditing.measure.one_against_rest import AllGroups
-from metrifair.auditing.measure.permutation_tests import permutation_p_values
-from metrifair.auditing.measure.permutations import SharedPermutations
-from metrifair.auditing.measure.resampling import bootstrap, shared_normals
-from metrifair.auditing.measure.two_samples import TwoSamples
-from metrifair.auditing.request import MOST_PAIRED
-from metrifair.support.arrays import Floats, Integers
+from tests.seams.auditing import (
+    MOST_PAIRED,
+    AllGroups,
+    SharedPermutations,
+    TwoSamples,
+    bootstrap,
+    count_rows,
+    permutation_p_values,
+    shared_normals,
+)
+from tests.seams.auditing import permutations as module
 
 METRICS = ["kolmogorov", "wasserstein", "energy"]
 
 
-def drawn_counts(counts: Floats, sizes: list[int], permutations: int) -> Iterator[Integers]:
+def drawn_counts(counts: np.ndarray, sizes: list[int], permutations: int) -> Iterator[np.ndarray]:
     shared, generator = SharedPermutations(counts), np.random.default_rng(1)
     for size in sizes:
         yield shared.left_counts(size, slice(0, permutations), permutations, generator)

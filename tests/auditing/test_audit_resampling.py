@@ -14,32 +14,29 @@ from scipy import stats
 from twosamples import two_samples
 
 from metrifair import AuditOptions, audit
-from metrifair.auditing import findings
-from metrifair.auditing.measure.permutation_tests import permutation_p_values
-from metrifair.auditing.measure.plug_in import plug_in_distances
-from metrifair.auditing.measure.resampling import (
+from tests.flat_options import flat
+from tests.seams.auditing import (
+    RESOLUTION,
     Rows,
+    TwoSamples,
     _Effect,
     _intervals,
     _RowErrors,
     _side,
     _spread,
     bootstrap,
-    merge_scores,
-)
-from metrifair.auditing.measure.two_samples import (
-    RESOLUTION,
-    TwoSamples,
+    findings,
     in_pooled_bins,
+    merge_scores,
+    permutation_p_values,
+    plug_in_distances,
     pooled_bins,
 )
-from metrifair.figures.intervals import Interval
-from metrifair.metrics.registry import METRICS
-from metrifair.support.arrays import Floats
-from tests.flat_options import flat
+from tests.seams.figures import Interval
+from tests.seams.metrics import METRICS
 
 LINE = ("kolmogorov", "wasserstein", "energy", "cramer", "lp")
-Draw = Callable[[int, np.random.Generator], Floats]
+Draw = Callable[[int, np.random.Generator], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -90,7 +87,9 @@ def coverage(
     return {metric: times / repeats for metric, times in covered.items()}
 
 
-def rows_of(values: Floats, scores: Floats, on_left: np.ndarray, weights: Floats) -> Rows:
+def rows_of(
+    values: np.ndarray, scores: np.ndarray, on_left: np.ndarray, weights: np.ndarray
+) -> Rows:
     return Rows.single(np.searchsorted(values, scores), weights * on_left, weights * ~on_left)
 
 
@@ -372,7 +371,7 @@ def test_bins_for_resampling_change_intervals_little() -> None:
         assert binned[metric].high == pytest.approx(exact[metric].high, abs=0.15 * width)
 
 
-def p_values(n: int, repeats: int, scores: Draw, most: int) -> dict[str, Floats]:
+def p_values(n: int, repeats: int, scores: Draw, most: int) -> dict[str, np.ndarray]:
     generator, found = np.random.default_rng(23), {name: [] for name in METRICS}
     for _ in range(repeats):
         sides = two_samples(scores(n, generator), generator.permutation(n) < n // 3)
@@ -383,7 +382,7 @@ def p_values(n: int, repeats: int, scores: Draw, most: int) -> dict[str, Floats]
     return {name: np.array(values, dtype=float) for name, values in found.items()}
 
 
-def spread_over_steps(values: Floats, permutations: int, enough: int) -> Floats:
+def spread_over_steps(values: np.ndarray, permutations: int, enough: int) -> np.ndarray:
     """The values of each step, spread evenly down to the next: h / d to h / (d + 1), else by 1
     / (1 + permutations).
     """
@@ -392,7 +391,7 @@ def spread_over_steps(values: Floats, permutations: int, enough: int) -> Floats:
     return values - np.random.default_rng(0).random(len(values)) * step
 
 
-def continuous(n: int, generator: np.random.Generator) -> Floats:
+def continuous(n: int, generator: np.random.Generator) -> np.ndarray:
     return generator.random(n)
 
 

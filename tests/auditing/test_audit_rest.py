@@ -8,12 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import AuditOptions, audit
-from metrifair.auditing import audit_record
-from metrifair.auditing.measure.counted_scores import count_rows
-from metrifair.auditing.measure.one_against_rest import AllGroups
-from metrifair.auditing.measure.plug_in import largest_gap
-from metrifair.auditing.measure.two_samples import TwoSamples, in_pooled_bins
 from metrifair.metrics import distances, energy_distance
+from tests.seams.auditing import (
+    AllGroups,
+    TwoSamples,
+    audit_record,
+    count_rows,
+    in_pooled_bins,
+    largest_gap,
+)
 
 METRICS = ("kolmogorov", "wasserstein", "energy", "cramer", "lp", "total_variation")
 

@@ -22,9 +22,9 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from metrifair import Audit, AuditOptions, DataError, audit
-from metrifair.auditing.records import AuditRecord
-from metrifair.report.display import ChartDisplay
+from metrifair.report import ChartDisplay
 from tests.flat_options import flat
+from tests.seams.auditing import AuditRecord
 
 HOSTILE = ["<script>alert(1)</script>", '"quoted" & \\escaped', "=1+1", "line\nbreak", "é中😀", ""]
 RANDOM = np.random.default_rng(5)

@@ -16,13 +16,10 @@ from hypothesis import strategies as st
 from test_audit_file import same, table
 
 from metrifair import AuditState, DataError, audit, load
-from metrifair.auditing.sources import state_counts, state_file
-from metrifair.auditing.sources.column_roles import Roles
-from metrifair.auditing.sources.state_counts import StateGrid
-from metrifair.auditing.sources.state_rows import count_file
 from metrifair.errors import MetrifairWarning, ModelFileError
-from metrifair.saving.modelfile import from_bytes, to_bytes
 from tests.flat_options import flat, flat_audit
+from tests.seams.auditing import Roles, StateGrid, count_file, state_counts, state_file
+from tests.seams.saving import from_bytes, to_bytes
 
 QUICK = {"random_state": 0, "resamples": 0, "permutations": 0}
 KEYS = {"sensitive_features": ["sex", "region"], "y_true": "y", "control_features": "age"}

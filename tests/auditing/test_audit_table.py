@@ -18,17 +18,20 @@ from hypothesis import strategies as st
 from test_audit_file import CASES, check_equal, table
 from test_audit_out_of_core import METRICS, adversarial, check_brackets, in_memory
 
-from metrifair import AuditState, DataError, audit_file, audit_table, compare
-from metrifair.auditing.measure.brackets import CellSides, bracket_distances
-from metrifair.auditing.sources import state_counts
-from metrifair.auditing.sources import state_rows as counting_tables
-from metrifair.auditing.sources import table_rows as tables
-from metrifair.auditing.sources.column_roles import Roles
-from metrifair.auditing.sources.connections import DatabaseTable
-from metrifair.auditing.sources.file_formats import ReadOptions
-from metrifair.auditing.sources.state_rows import count_file, count_table
-from metrifair.auditing.sources.table_rows import TableRows
+from metrifair import AuditState, DataError, ReadOptions, audit_file, audit_table, compare
 from tests.flat_options import flat
+from tests.seams.auditing import (
+    CellSides,
+    DatabaseTable,
+    Roles,
+    TableRows,
+    bracket_distances,
+    count_file,
+    count_table,
+    state_counts,
+)
+from tests.seams.auditing import state_rows as counting_tables
+from tests.seams.auditing import table_rows as tables
 
 COUNTED = {"in_memory_rows": 10}
 

@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 from metrifair import Audit, AuditOptions, DataError, audit, find_groups
-from metrifair.api.find_groups import GroupSearch
-from metrifair.auditing.records import AuditRecord
-from metrifair.report.audit.markdown import audit_markdown
+from tests.seams.auditing import AuditRecord
+from tests.seams.report import audit_markdown
 
 ROWS = 2_000
 FAST = AuditOptions(resamples=20, permutations=19)
@@ -42,7 +41,7 @@ def audited(**changes: Any) -> Audit:
     return audit(rows()["y_true"], rows()["y_pred"], **arguments)
 
 
-def searched(**changes: Any) -> GroupSearch:
+def searched(**changes: Any) -> Any:
     protected = {"sex": rows()["sex"]}
     arguments = {"X_audit": rows()["X"], "sensitive_features": protected, **changes}
     return find_groups(rows()["y_true"], rows()["y_pred"], **arguments)
@@ -124,7 +123,7 @@ def halved(name: str) -> Any:
     return value[::2]
 
 
-def other_rows() -> GroupSearch:
+def other_rows() -> Any:
     return find_groups(halved("y_true"), halved("y_pred"), halved("X"))
 
 

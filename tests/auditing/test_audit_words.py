@@ -13,12 +13,16 @@ import pytest
 from experiments.populations import HiddenExperience
 from experiments.populations.synthetic import OffsetRegression
 from metrifair import AuditOptions, AuditState, audit
-from metrifair.auditing.notes import direction_notes
-from metrifair.metrics.registry import METRICS
-from metrifair.wording.findings import finding_meaning, finding_sentence
-from metrifair.wording.notes import note_text, note_topic
-from metrifair.wording.numbers import points_text
 from tests.flat_options import flat
+from tests.seams.auditing import direction_notes
+from tests.seams.metrics import METRICS
+from tests.seams.wording import (
+    finding_meaning,
+    finding_sentence,
+    note_text,
+    note_topic,
+    points_text,
+)
 
 QUICK: dict[str, Any] = {"resamples": 100, "permutations": 99, "random_state": 0}
 RANDOM = np.random.default_rng(3)

@@ -15,8 +15,8 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score, roc_curve
 
 from metrifair import AuditState, audit, audit_file
-from metrifair.auditing.records import ByGroup, Measure
 from tests.flat_options import flat
+from tests.seams.auditing import ByGroup, Measure
 
 QUICK: dict[str, Any] = {"resamples": 0, "permutations": 0}
 

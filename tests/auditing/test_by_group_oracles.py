@@ -12,15 +12,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.stats import foldnorm, norm
 
-from metrifair.auditing.measure.group_figures import (
+from tests.seams.auditing import (
+    GroupFigures,
     LabeledScores,
+    Measure,
     _auc,
     _calibration_error,
     _gaps,
     _log_loss,
 )
-from metrifair.auditing.records import GroupFigures, Measure
-from metrifair.figures.intervals import Interval
+from tests.seams.figures import Interval
 
 Z = float(norm.isf(0.025))
 

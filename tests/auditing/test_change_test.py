@@ -14,9 +14,8 @@ import pytest
 from scipy.stats import binom, norm
 
 from metrifair import AuditOptions, AuditSeries, AuditState, monitor
-from metrifair.auditing.changes.change_test import ChangeTest
-from metrifair.auditing.changes.series import series_record
 from tests.auditing.test_monitor_oracles import ALPHA, METRICS, THREE, record
+from tests.seams.auditing import ChangeTest, series_record
 
 QUICK = AuditOptions(resamples=0, permutations=0)
 KEY = ("sex", "statistical_parity", (), frozenset({"f", "m"}))

@@ -32,13 +32,17 @@ from metrifair import (
     audit_table,
     compare,
 )
-from metrifair.auditing.changes.differences import change, compared_figures
-from metrifair.auditing.changes.paired import correlations
-from metrifair.auditing.records import ComparedFigure, Difference
-from metrifair.auditing.request import AuditArguments, Request
-from metrifair.figures.intervals import Interval
-from metrifair.figures.selection_rates import ratio_intervals
 from tests.flat_options import flat, flat_audit
+from tests.seams.auditing import (
+    AuditArguments,
+    ComparedFigure,
+    Difference,
+    Request,
+    change,
+    compared_figures,
+    correlations,
+)
+from tests.seams.figures import Interval, ratio_intervals
 
 QUICK: dict[str, Any] = {"resamples": 100, "permutations": 0}
 

@@ -11,11 +11,9 @@ import pytest
 from scipy.special import expit
 
 from metrifair import Audit, AuditOptions, AuditState, DataError, audit, compare, monitor
-from metrifair.auditing.changes.differences import change, compared_figures
-from metrifair.auditing.changes.paired import correlations
-from metrifair.auditing.records import ComparedFigure
-from metrifair.figures.intervals import Interval
 from tests.flat_options import flat, flat_audit
+from tests.seams.auditing import ComparedFigure, change, compared_figures, correlations
+from tests.seams.figures import Interval
 
 QUICK: dict[str, Any] = {
     "criteria": "statistical_parity",

@@ -15,9 +15,9 @@ import pytest
 from test_audit_file import table
 
 from metrifair import DataError, audit_table
-from metrifair.auditing.sources.connections import DatabaseTable, open_table
 from metrifair.errors import MissingExtra
 from tests.flat_options import flat
+from tests.seams.auditing import DatabaseTable, open_table
 
 PASSWORD = "p@ss/w?rd"
 ASK = {

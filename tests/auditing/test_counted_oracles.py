@@ -13,12 +13,16 @@ import polars as pl
 import pytest
 
 from metrifair import AuditOptions, AuditState, audit_file, audit_table
-from metrifair.auditing.measure import bins
-from metrifair.auditing.sources import state_counts, state_rows
-from metrifair.auditing.sources.column_roles import Roles
-from metrifair.auditing.sources.connections import DatabaseTable
-from metrifair.auditing.sources.state_rows import count_file, count_table
-from metrifair.auditing.sources.table_rows import TableRows
+from tests.seams.auditing import (
+    DatabaseTable,
+    Roles,
+    TableRows,
+    bins,
+    count_file,
+    count_table,
+    state_counts,
+    state_rows,
+)
 
 ROLES = Roles.from_names(score="p", group="g", label="y", weight="w")
 

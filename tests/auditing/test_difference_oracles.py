@@ -12,10 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from metrifair.auditing.changes.differences import change
-from metrifair.auditing.changes.paired import _correlation, _Influences, _share_below
-from metrifair.auditing.records import ComparedFigure
-from metrifair.figures.intervals import Interval
+from tests.seams.auditing import ComparedFigure, _correlation, _Influences, _share_below, change
+from tests.seams.figures import Interval
 
 CONFIDENCE = 0.95
 Z = float(norm.isf(0.025))

@@ -16,13 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrifair import AuditState, DataError, audit, audit_file
-from metrifair.auditing.sources.column_roles import Roles
-from metrifair.auditing.sources.file_formats import ReadOptions, canonical_cells
-from metrifair.auditing.sources.file_tables import open_files
-from metrifair.auditing.sources.state_rows import count_file
+from metrifair import AuditState, DataError, ReadOptions, audit, audit_file
 from metrifair.errors import MetrifairWarning, MissingExtra
 from tests.flat_options import flat
+from tests.seams.auditing import Roles, canonical_cells, count_file, open_files
 
 NAMES = {"score": "p", "group": ["sex", "band"], "label": "y", "control": "day", "weight": "w"}
 QUICK = {"random_state": 0, "resamples": 0, "permutations": 0}

@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 
 from metrifair import AuditOptions, audit
-from metrifair.auditing.measure.measured_pairs import _split_at
-from metrifair.auditing.measure.plug_in import LargestGap
-from metrifair.auditing.measure.two_samples import TwoSamples
+from tests.seams.auditing import LargestGap, TwoSamples, _split_at
 
 
 def rows(weighted: bool) -> dict[str, Any]:

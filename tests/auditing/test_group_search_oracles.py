@@ -11,7 +11,6 @@ import pytest
 from scipy import optimize, stats
 
 from metrifair import find_groups
-from metrifair.api.find_groups import GroupSearch
 
 ROWS = 8_000
 LEAST = 200
@@ -36,7 +35,7 @@ def people() -> tuple[dict[str, Any], Any]:
 
 
 @cache
-def searched() -> GroupSearch:
+def searched() -> Any:
     X, bad = people()
     return find_groups(None, None, X, outcome=bad, min_rows=LEAST, cuts={"age": CUTS})
 

@@ -13,8 +13,7 @@ import polars as pl
 import pytest
 
 from metrifair import AuditOptions, AuditState, DataError, audit, audit_file, audit_table
-from metrifair.auditing.sources.column_roles import Roles
-from metrifair.auditing.sources.state_rows import count_file
+from tests.seams.auditing import Roles, count_file
 
 ASKED: dict[str, Any] = {"score": "p", "group": "g"}
 

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from metrifair import AuditOptions, AuditSeries, AuditState, DataError, monitor
-from metrifair.api.monitor import _names
+from tests.seams.api import _names
 
 
 def days(shifts: Sequence[float], rows: int = 150, seed: int = 0) -> dict[str, AuditState]:

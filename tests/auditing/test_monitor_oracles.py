@@ -9,9 +9,8 @@ from itertools import combinations
 import pytest
 from scipy.stats import norm
 
-from metrifair.auditing.changes.series import series_record
-from metrifair.auditing.records import AuditRecord, Finding, SeriesRecord
-from metrifair.figures.intervals import Interval
+from tests.seams.auditing import AuditRecord, Finding, SeriesRecord, series_record
+from tests.seams.figures import Interval
 
 ALPHA = 0.05
 METRICS = ("wasserstein", "energy")

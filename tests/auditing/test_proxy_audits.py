@@ -20,13 +20,14 @@ from metrifair import (
     audit_table,
     unfairness,
 )
-from metrifair.auditing.changes.differences import compared_figures
-from metrifair.auditing.changes.paired import correlations
-from metrifair.auditing.measure.group_pairs import group_pairs
-from metrifair.auditing.measure.measured_pairs import measure_pairs
-from metrifair.auditing.measure.parts import parts_for
-from metrifair.auditing.measure.resampling import bootstrap
-from metrifair.support.arrays import Floats
+from tests.seams.auditing import (
+    bootstrap,
+    compared_figures,
+    correlations,
+    group_pairs,
+    measure_pairs,
+    parts_for,
+)
 
 QUICK = AuditOptions(resamples=100, permutations=99)
 
@@ -108,16 +109,16 @@ KNOWN = np.where(np.arange(400) % 4 == 0, SMALL.group, None)
 WEIGHT = np.random.default_rng(5).integers(1, 4, 400).astype(float)
 
 
-def rate(selected: Floats, amount: Floats) -> float:
+def rate(selected: np.ndarray, amount: np.ndarray) -> float:
     return float(sum(amount * selected) / sum(amount))
 
 
-def energy(scores: Floats, left: Floats, right: Floats) -> float:
+def energy(scores: np.ndarray, left: np.ndarray, right: np.ndarray) -> float:
     c = left / left.sum() - right / right.sum()
     return float(-c @ np.abs(scores[:, None] - scores) @ c)
 
 
-def noise(scores: Floats, left: Floats, right: Floats) -> float:
+def noise(scores: np.ndarray, left: np.ndarray, right: np.ndarray) -> float:
     """The energy that the influences of single rows add, one by one."""
     a, b, total = left / left.sum(), right / right.sum(), 0.0
     apart = np.abs(scores[:, None] - scores)
@@ -132,7 +133,7 @@ def noise(scores: Floats, left: Floats, right: Floats) -> float:
     "ProxyEstimate.weighted", "ProxyEstimate.corrected", "ProxyRecord.known", "ProxyRecord.cells"
 )
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["rows", "weights"])
-def test_every_estimate_is_that_of_its_definition(weight: Floats | None) -> None:
+def test_every_estimate_is_that_of_its_definition(weight: np.ndarray | None) -> None:
     race = SMALL.race(known_groups=KNOWN, cells=CELLS)
     found = audit(
         None, SMALL.score, sensitive_features=race, sample_weight=weight, options=QUICK
@@ -300,7 +301,7 @@ def test_two_models_are_paired_by_rows_that_count_for_both_groups() -> None:
     ]
     correlation = correlations(*audits, [(figures[0], figures[1])])
 
-    def change(score: Floats, row: int) -> float:
+    def change(score: np.ndarray, row: int) -> float:
         """By how much the distance changes with the weight of a row."""
         step = 1e-4 * (np.arange(len(score)) == row)
         ends = [

@@ -30,12 +30,16 @@ from metrifair import (
     load,
     monitor,
 )
-from metrifair.auditing.sources import state_counts, state_file
-from metrifair.auditing.sources.column_roles import Roles
-from metrifair.auditing.sources.connections import DatabaseTable
-from metrifair.auditing.sources.state_rows import count_file, count_table
 from metrifair.errors import MetrifairWarning, ModelFileError
-from metrifair.saving.modelfile import from_bytes, to_bytes
+from tests.seams.auditing import (
+    DatabaseTable,
+    Roles,
+    count_file,
+    count_table,
+    state_counts,
+    state_file,
+)
+from tests.seams.saving import from_bytes, to_bytes
 
 CLOSE = 1e-12
 ROWS = 600

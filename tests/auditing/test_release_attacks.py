@@ -17,9 +17,9 @@ import polars as pl
 import pytest
 
 from metrifair import AuditOptions, AuditState, audit
-from metrifair.api.verification import verify
-from metrifair.auditing.release import suppression
 from metrifair.errors import DataError
+from metrifair.evidence import verify
+from tests.seams.auditing import suppression
 
 OPTIONS = AuditOptions(resamples=0, permutations=0)
 WIDTH = 2.0**-8

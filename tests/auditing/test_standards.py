@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrifair import AuditState, DataError, audit, audit_file, audit_table
-from metrifair.api.audit_result import Audit, RateTable
-from metrifair.figures.selection_rates import STANDARDS
+from metrifair import Audit, AuditState, DataError, audit, audit_file, audit_table
 from tests.flat_options import flat, flat_audit
+from tests.seams.api import RateTable
+from tests.seams.figures import STANDARDS
 
 QUICK: dict[str, Any] = {
     "metrics": "kolmogorov",

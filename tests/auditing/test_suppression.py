@@ -14,9 +14,9 @@ import pytest
 from numpy.random import Generator
 
 from metrifair import AuditOptions, AuditState, audit, audit_file
-from metrifair.api.verification import verify
-from metrifair.auditing.release.suppression import released_counts, spread, with_rounded_scores
 from metrifair.errors import DataError
+from metrifair.evidence import verify
+from tests.seams.auditing import released_counts, spread, with_rounded_scores
 
 KEYS = ("sex", "race", "region", "y", "selected")
 

@@ -18,8 +18,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer
 
 from metrifair import audit, unfairness
+from metrifair.criteria import EQUALIZED_ODDS, Criterion
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.problem.criteria import EQUALIZED_ODDS, Criterion
 from tests.flat_options import flat
 
 RANDOM = np.random.default_rng(21)

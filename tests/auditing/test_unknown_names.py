@@ -29,12 +29,10 @@ from metrifair import (
     monitor,
     unfairness,
 )
-from metrifair.cli.app import main
+from metrifair.cli import main
 from metrifair.errors import MetrifairWarning
 from metrifair.evidence import verify
-from metrifair.wording.frontier import note_texts
-from metrifair.wording.notes import note_text
-from metrifair.wording.summary import audit_summary
+from tests.seams.wording import audit_summary, note_text, note_texts
 
 OPTIONS = {"resamples": 60, "permutations": 99}
 LISTED = [

@@ -20,8 +20,8 @@ from metrifair import (
     audit_file,
     audit_table,
 )
-from metrifair.report.audit.by_group import reliability_chart
-from metrifair.report.audit.proxies import reliability_chart as proxy_chart
+from tests.seams.report import proxy_reliability_chart as proxy_chart
+from tests.seams.report import reliability_chart
 
 OPTIONS = AuditOptions(resamples=30, permutations=10)
 OUT_OF_CORE = AuditOptions(resamples=30, permutations=10, in_memory_rows=0)

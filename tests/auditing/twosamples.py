@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.auditing.measure.two_samples import TwoSamples
-from metrifair.support.arrays import Floats
+from tests.seams.auditing import TwoSamples
 
 
 def two_samples(
-    values: NDArray[Any], on_left: NDArray[np.bool_], weights: Floats | None = None
+    values: NDArray[Any], on_left: NDArray[np.bool_], weights: np.ndarray | None = None
 ) -> TwoSamples:
     """Scores of two samples, those of the left one marked."""
     distinct, place = np.unique(values, return_inverse=True)

@@ -14,12 +14,11 @@ from sklearn.linear_model import LinearRegression
 
 from experiments.stacks import berk_path
 from metrifair import datasets
-from metrifair.baselines import berk
-from metrifair.baselines.baseline import TrainingData
-from metrifair.baselines.berk import BerkRegressor, pair_moments, penalty_root
+from metrifair.baselines import BerkRegressor
 from metrifair.errors import DataError
 from metrifair.metrics import kolmogorov_distance
 from tests.raw_data import require_raw_data
+from tests.seams.baselines import TrainingData, berk, pair_moments, penalty_root
 
 X = np.array([[0.0], [1.0], [1.0], [3.0], [2.0]])
 Y = np.array([0.0, 1.0, 1.0, 2.0, 0.0])

@@ -11,16 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_fairkde import gap, simulated
 
-from metrifair.baselines.baseline import TrainingData
-from metrifair.baselines.fairbatch import (
-    FairBatchClassifier,
+from metrifair.baselines import FairBatchClassifier
+from metrifair.errors import DataError
+from tests.seams.baselines import (
     Sampler,
+    TrainingData,
     batch_counts,
     cell_losses,
     cyclic,
     update_shares,
 )
-from metrifair.errors import DataError
 
 SIZES = np.array([[20.0, 40.0], [30.0, 10.0]])  # (label, group)
 CRITERIA = ["statistical_parity", "equal_opportunity", "equalized_odds"]

@@ -11,18 +11,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrifair.baselines.fairkde import (
-    FairKDEClassifier,
-    SmoothedRates,
-    compared_cells,
-    members,
-    smoothed_acceptance,
-)
+from metrifair.baselines import FairKDEClassifier
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
-from metrifair.training.models import Network
-from metrifair.training.objective import BINARY
 from tests.flat_options import with_penalty
+from tests.seams.baselines import SmoothedRates, compared_cells, members, smoothed_acceptance
+from tests.seams.training import BINARY, Network
 
 SCORES, GROUPS = (0.2, 0.4, 0.6, 0.9), (0, 0, 1, 1)
 

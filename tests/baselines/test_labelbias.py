@@ -13,9 +13,10 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from test_fairkde import simulated
 
-from metrifair.baselines.labelbias import LabelBiasClassifier, tilted_weights, violations
+from metrifair.baselines import LabelBiasClassifier
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
+from tests.seams.baselines import tilted_weights, violations
 
 CRITERIA = ["statistical_parity", "equal_opportunity", "equalized_odds"]
 

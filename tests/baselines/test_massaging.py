@@ -13,8 +13,9 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 from test_fairkde import simulated
 
-from metrifair.baselines.kamiran import MassagingClassifier, rows_to_relabel
+from metrifair.baselines import MassagingClassifier
 from metrifair.errors import DataError
+from tests.seams.baselines import rows_to_relabel
 
 Y = np.array([1, 0, 0, 0, 1, 1, 1, 1, 0, 0])
 DEPRIVED = np.array([1] * 4 + [0] * 6)

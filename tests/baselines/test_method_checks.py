@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples
 
 import metrifair
-from metrifair.problem.tables import is_missing
+from tests.seams.problem import is_missing
 
 QUICK = {"epochs": 25, "learning_rate": 0.1, "random_state": 0}
 METHODS: dict[str, dict[str, Any]] = {

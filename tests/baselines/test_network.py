@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,16 +12,13 @@ from test_fairkde import simulated
 from torch import Tensor
 
 from experiments.stacks import FairKDEPath, fit_stack
-from metrifair.baselines.fairkde import FairKDEClassifier
-from metrifair.baselines.network import weighted_epochs
-from metrifair.baselines.sinkhorn import SinkhornClassifier
-from metrifair.batches.samples import Samples
+from metrifair.baselines import FairKDEClassifier, SinkhornClassifier
 from metrifair.errors import DataError
-from metrifair.problem.cells import Comparison
 from metrifair.training import Schedule, train
-from metrifair.training.models import Network
-from metrifair.training.objective import BINARY, Objective
-from metrifair.training.stack import Epoch, EpochSource, Outputs
+from tests.seams.baselines import weighted_epochs
+from tests.seams.batches import Samples
+from tests.seams.problem import Comparison
+from tests.seams.training import BINARY, Epoch, EpochSource, Network, Objective
 
 PAIR = (Comparison((0,), (1,)),)
 
@@ -42,7 +39,7 @@ class Watching:
     def __init__(self) -> None:
         self.seen: list[Tensor] = []
 
-    def draw(self, generators: Sequence[torch.Generator], outputs: Outputs) -> Epoch:
+    def draw(self, generators: Sequence[torch.Generator], outputs: Callable[..., Any]) -> Epoch:
         self.seen.append(outputs())
         rows = torch.arange(10).expand(len(generators), 2, 10)
         return Epoch(rows, torch.full((len(generators), 1, 10), float(len(self.seen))))

@@ -14,10 +14,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from test_fairkde import simulated
 
-from metrifair.baselines.kamiran import ReweighingClassifier, independence_weights
+from metrifair.baselines import ReweighingClassifier
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
 from tests.flat_options import with_penalty
+from tests.seams.baselines import independence_weights
 
 
 def test_the_worked_table() -> None:

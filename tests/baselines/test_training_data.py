@@ -11,13 +11,13 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from metrifair.baselines.baseline import (
+from metrifair.errors import DataError
+from tests.seams.baselines import (
     TrainingData,
     features_at_predict,
     groups_at_predict,
     training_data,
 )
-from metrifair.errors import DataError
 
 X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 5.0], [3.0, 3.0]])
 Y = np.array([0, 1, 0, 1])

@@ -12,8 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrifair.baselines.transport import (
-    Divergence,
+from tests.seams.baselines import (
     Points,
     Sinkhorn,
     TransportProblem,
@@ -29,9 +28,7 @@ def clouds(n: int, m: int, d: int, *, scale: float = 1.0, seed: int = 0) -> tupl
     )
 
 
-def solved(
-    solver: Sinkhorn, u: Any, v: Any, a: Any = None, b: Any = None, **options: Any
-) -> Divergence:
+def solved(solver: Sinkhorn, u: Any, v: Any, a: Any = None, b: Any = None, **options: Any) -> Any:
     """The divergence of clouds (..., n, d); equal weights where none are given."""
     weights = [
         cloud.new_ones(cloud.shape[-2]) if weight is None else torch.tensor(weight).to(cloud)

@@ -15,20 +15,20 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from metrifair.baselines import zafar
-from metrifair.baselines.baseline import TrainingData
-from metrifair.baselines.zafar import (
+from metrifair.baselines import ZafarClassifier
+from metrifair.errors import DataError
+from tests.seams.baselines import (
     MISTREATED,
     ColumnScale,
     Logistic,
     Mistreatment,
-    ZafarClassifier,
+    TrainingData,
     convex_round,
     covariances,
     solve,
     within_all,
+    zafar,
 )
-from metrifair.errors import DataError
 
 X = np.array([[-1.0], [0.0], [1.0], [2.0]])
 Y = np.array([0, 1, 0, 1])
@@ -234,7 +234,7 @@ def test_a_feature_that_separates_a_few_rows_and_so_meets_any_bound_is_told() ->
 
 
 def test_a_fit_that_stops_too_early_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("metrifair.baselines.zafar._STEPS", 1)
+    monkeypatch.setattr(zafar, "_STEPS", 1)
     with pytest.warns(ConvergenceWarning, match="Newton"):
         fitted(*some_data(8), tau=1e9)
 

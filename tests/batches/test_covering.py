@@ -21,13 +21,12 @@ from torch import Tensor
 from experiments.theory import covering_bias
 from metrifair.batches import Coverage, covering, whole
 from metrifair.batches import cut as cut_one
-from metrifair.batches.samples import Batch, Samples, join_samples, overshoot_weights
+from metrifair.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY, Criterion
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.metrics.pair import between
-from metrifair.metrics.registry import training_metric
-from metrifair.problem.cells import Attribute, Comparison, Dependence, Sides, compile_cells
-from metrifair.problem.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY, Criterion
-from metrifair.training.objective import BINARY
+from tests.seams.batches import Batch, Samples, join_samples, overshoot_weights
+from tests.seams.metrics import between, training_metric
+from tests.seams.problem import Attribute, Comparison, Dependence, Sides, compile_cells
+from tests.seams.training import BINARY
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
 

@@ -14,10 +14,9 @@ import torch
 from torch import Tensor
 
 from metrifair import GroupProbabilities
-from metrifair.batches.samples import Batch, Samples, sides_by_row
-from metrifair.problem.problem import Inputs, Problem, problem_with_probabilities
-from metrifair.training.objective import Objective, regression
-from metrifair.training.stack import EpochSource, stratified_epochs
+from tests.seams.batches import Batch, Samples, sides_by_row
+from tests.seams.problem import Inputs, problem_with_probabilities
+from tests.seams.training import EpochSource, Objective, regression, stratified_epochs
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 # The first row is as probable in all groups: it is often on both sides of a comparison.
@@ -33,7 +32,7 @@ TARGET = torch.tensor([1.0, 0.0, -0.5, 0.2], dtype=torch.float64)
 class Population(NamedTuple):
     """Rows and their entries, with what is drawn from them."""
 
-    problem: Problem
+    problem: Any
     entries: Samples
     row: Tensor  # of each entry
     objective: Objective

@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair.batches import whole
-from metrifair.batches.samples import Samples, tensor_sides
 from metrifair.errors import TooFewSamples
-from metrifair.metrics.pair import between
-from metrifair.metrics.registry import training_metric
-from metrifair.problem.cells import Comparison
+from tests.seams.batches import Samples, tensor_sides
+from tests.seams.metrics import between, training_metric
+from tests.seams.problem import Comparison
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
 SEXES = Comparison((0, 2), (1,), "sex", "y=1", ("f", "m"))

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from stratified_pass import stratified
 from torch import Tensor
 
-from metrifair.batches.samples import (
+from metrifair.errors import DataError, TooFewSamples
+from tests.seams.batches import (
     Batch,
     DevicePasses,
     Layout,
@@ -22,9 +23,8 @@ from metrifair.batches.samples import (
     rows_by_cell,
     sampling_odds,
 )
-from metrifair.errors import DataError, TooFewSamples
-from metrifair.problem.cells import Comparison
-from metrifair.training.objective import Objective, Terms, regression
+from tests.seams.problem import Comparison
+from tests.seams.training import Objective, Terms, regression
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
 # of shuffling: host and device

@@ -27,7 +27,7 @@ def main() -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
             return False
 
-    with cluster.two_workers("metrifair.boosting.xgboost", "xgboost.dask"):
+    with cluster.two_workers(FairXGBClassifier.__module__, "xgboost.dask"):
         x, y, a = spread(X, Y, A)
         model = FairXGBClassifier(5.0, **SETTINGS, callbacks=[KilledAtThree()])
         with pytest.raises(

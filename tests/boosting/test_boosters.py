@@ -32,13 +32,13 @@ from metrifair import (
     load,
     unfairness,
 )
-from metrifair.boosting import xgboost as boosting_xgboost
-from metrifair.boosting.objective import METRIC_NAME
+from metrifair.criteria import Criterion
 from metrifair.errors import DataError, Diverged, TooFewSamples
 from metrifair.metrics import energy_distance, kolmogorov_distance
-from metrifair.problem.criteria import Criterion
 from tests.flat_options import with_penalty
 from tests.one_split import frontier
+from tests.seams.boosting import METRIC_NAME
+from tests.seams.boosting import xgboost as boosting_xgboost
 
 LGBM: dict[str, Any] = {"n_jobs": 1, "verbose": -1, "n_estimators": 30, "min_child_samples": 5}
 XGB: dict[str, Any] = {

@@ -18,11 +18,10 @@ from metrifair import (
     GroupProbabilities,
     unfairness,
 )
-from metrifair.boosting.dask import _parts
-from metrifair.boosting.problem import boosting_problem
 from metrifair.errors import DataError
-from metrifair.problem.problem import Inputs
 from tests.flat_options import with_penalty
+from tests.seams.boosting import _parts, boosting_problem
+from tests.seams.problem import Inputs
 
 RANDOM = np.random.default_rng(3)
 ROWS = 240

@@ -58,7 +58,7 @@ def figures(model: Any, y: Any = Y, x: Any = X) -> tuple[float, float]:
 def test_two_workers_train_what_one_process_trains(tmp_path: Path) -> None:
     cluster = pytest.importorskip("cluster")
     plain = figures(FairXGBClassifier(0.0, **SETTINGS).fit(X, Y))
-    with cluster.two_workers("metrifair.boosting.xgboost", "xgboost.dask"):
+    with cluster.two_workers(FairXGBClassifier.__module__, "xgboost.dask"):
         x, y, a, t = spread(X, Y, A, T)
         both = FairXGBClassifier(5.0, **SETTINGS).fit(x, y, sensitive_features=a)
         alone = FairXGBClassifier(5.0, **SETTINGS).fit(X, Y, sensitive_features=A)

@@ -15,23 +15,23 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrifair.boosting.objective import (
+from metrifair.criteria import Criterion, criterion_named
+from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
+from metrifair.metrics import energy_distance
+from tests.flat_options import with_penalty
+from tests.seams.boosting import (
     FIRST_STRENGTH,
     PLACES,
     WIDEST,
     Descent,
-    PenalizedRisk,
+    boosting_problem,
     energy_tables,
     grid_places,
+    is_penalized,
+    objective,
 )
-from metrifair.boosting.problem import boosting_problem, is_penalized
-from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
-from metrifair.metrics import energy_distance
-from metrifair.metrics.quadratic import energy_coefficients
-from metrifair.metrics.torch_namespace import random_directions
-from metrifair.problem.criteria import Criterion
-from metrifair.problem.problem import Inputs, criterion_named
-from tests.flat_options import with_penalty
+from tests.seams.metrics import energy_coefficients, random_directions
+from tests.seams.problem import Inputs
 
 CRITERIA: dict[str, Any] = {
     "statistical_parity": "statistical_parity",
@@ -77,7 +77,7 @@ def rows_given(
     return Inputs(y, known, (np.arange(n) // (2 * groups)) % 2, weight)
 
 
-def penalized(given: Inputs, *, regression: bool, **changes: Any) -> PenalizedRisk:
+def penalized(given: Inputs, *, regression: bool, **changes: Any) -> Any:
     kind = {} if regression else {"predict_proba": None}  # which classifiers have
     problem = boosting_problem(settings_of(**changes, **kind), given)
     return problem.make_objective(problem.training)
@@ -136,7 +136,7 @@ def test_slopes_are_those_of_the_objective(name: str, case: str, regression: boo
     assert np.abs(found.unfairness_slope).max() > 0
 
 
-def of_classes(case: str) -> tuple[PenalizedRisk, np.ndarray, np.ndarray | None]:
+def of_classes(case: str) -> tuple[Any, np.ndarray, np.ndarray | None]:
     """Rows of three classes, their objective and outputs (60, 3)."""
     changes: dict[str, Any] = {
         "rest": {"contrast": "rest"},
@@ -224,7 +224,7 @@ def test_several_classes_on_a_grid_have_almost_the_same_slopes(
 ) -> None:
     risk, output, _ = of_classes("three groups")
     exact = risk.at(output)
-    monkeypatch.setattr("metrifair.boosting.objective.MANY", 10)
+    monkeypatch.setattr(objective, "MANY", 10)
     gridded = risk.at(output)
     assert gridded.unfairness == pytest.approx(exact.unfairness, rel=1e-3)
     assert np.abs(gridded.unfairness_slope - exact.unfairness_slope).max() < 0.05
@@ -422,7 +422,7 @@ def test_many_probabilities_in_single_precision_have_the_slopes_of_few_in_double
     rows = replace(rows_given(6, regression=False, n=4_000), control_features=None)
     output = outputs(6, 4_000, regression=False, ties=False)
     exact = penalized(rows, regression=False).at(output)
-    monkeypatch.setattr("metrifair.boosting.objective.MANY", 1_000)
+    monkeypatch.setattr(objective, "MANY", 1_000)
     coarse = penalized(rows, regression=False).at(output)
     assert coarse.unfairness_slope.dtype == np.float32
     assert coarse.unfairness == pytest.approx(exact.unfairness, abs=1e-5)
@@ -442,15 +442,13 @@ def test_many_predictions_of_a_regressor_keep_their_order_beside_one_far_out(
     rows = replace(rows, y=np.concatenate([[1e10], np.asarray(rows.y)[1:]]))
     output = outputs(7, 4_000, regression=True, ties=False)
     few = penalized(rows, regression=True).at(output)
-    monkeypatch.setattr("metrifair.boosting.objective.MANY", 1_000)
+    monkeypatch.setattr(objective, "MANY", 1_000)
     many = penalized(rows, regression=True).at(output)
     assert (many.unfairness_slope == few.unfairness_slope).all()
     assert len(np.unique(few.unfairness_slope)) > 3_000
 
 
-def own_shares(
-    risk: PenalizedRisk, weight: np.ndarray
-) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+def own_shares(risk: Any, weight: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
     """All of each row where it is."""
     found = []
     for one in risk.batch.sides:
@@ -548,7 +546,7 @@ def test_slopes_are_means_over_the_sides_by_definition(
     one by one.
     """
     if many:
-        monkeypatch.setattr("metrifair.boosting.objective.MANY", 10)
+        monkeypatch.setattr(objective, "MANY", 10)
     rows = replace(rows_given(5, regression=False, weights=weights), control_features=None)
     problem = boosting_problem(settings_of(predict_proba=None), rows)
     generator = np.random.default_rng(0)

@@ -11,10 +11,11 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from metrifair import FairLGBMClassifier, FairXGBClassifier
-from metrifair.boosting.problem import FOLDS, GroupSample, boosting_problem, expected_shares
+from metrifair.criteria import Criterion
 from metrifair.metrics import kolmogorov_distance
-from metrifair.problem.criteria import Criterion
-from metrifair.problem.problem import Inputs, make_problem
+from tests.seams.boosting import FOLDS, GroupSample, boosting_problem, expected_shares
+from tests.seams.boosting import problem as boosting
+from tests.seams.problem import Inputs, make_problem
 
 KINDS = {
     FairLGBMClassifier: {"n_jobs": 1, "verbose": -1},
@@ -58,8 +59,8 @@ def test_no_row_is_told_by_a_model_that_has_seen_it() -> None:
 
 
 def test_many_rows_are_thinned_but_rare_groups_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("metrifair.boosting.problem.MOST_ROWS", 200)
-    monkeypatch.setattr("metrifair.boosting.problem.FEWEST_ROWS", 20)
+    monkeypatch.setattr(boosting, "MOST_ROWS", 200)
+    monkeypatch.setattr(boosting, "FEWEST_ROWS", 20)
     groups = np.array((["a"] * 39 + ["b"]) * 50)
     _, shares, calls = recorded(groups)
     assert len(calls) == 2

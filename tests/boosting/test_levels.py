@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from metrifair import FairLGBMClassifier, FairXGBRegressor
-from metrifair.boosting import objective
 from metrifair.errors import MetrifairWarning
 from metrifair.metrics import energy_dependence
-from metrifair.metrics.dependence import dependence_slopes, dependence_value
-from metrifair.problem.cells import Dependence, Sides
+from tests.seams.boosting import objective
+from tests.seams.metrics import dependence_slopes, dependence_value
+from tests.seams.problem import Dependence, Sides
 
 
 def ages(n: int):

@@ -10,14 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from metrifair import PenaltyOptions
-from metrifair.boosting.dask import LocalRows, SummedRisk, Together, check_summable
-from metrifair.boosting.problem import BoostingProblem, boosting_problem
-from metrifair.boosting.xgboost import FairXGBClassifier, FairXGBRegressor
+from metrifair import FairXGBClassifier, FairXGBRegressor, PenaltyOptions
 from metrifair.errors import DataError
-from metrifair.problem.cells import Dependence
-from metrifair.problem.problem import Inputs
-from metrifair.training.objective import Objective
+from tests.seams.boosting import (
+    LocalRows,
+    SummedRisk,
+    Together,
+    boosting_problem,
+    check_summable,
+)
+from tests.seams.problem import Dependence, Inputs
+from tests.seams.training import Objective
 
 RNG = np.random.default_rng(0)
 N = 900
@@ -94,12 +97,12 @@ class Meeting:
         return Together(by(np.sum), by(np.max))
 
 
-def problem_of(name: str) -> BoostingProblem:
+def problem_of(name: str) -> Any:
     booster, given = CASES[name]
     return boosting_problem(booster, given)
 
 
-def summed(problem: BoostingProblem, rows: Any, together: Together) -> SummedRisk:
+def summed(problem: Any, rows: Any, together: Together) -> SummedRisk:
     own = problem.training
     local = LocalRows(own.targets[rows], own.cell[rows], own.weight[rows], own.weight[rows])
     return SummedRisk(

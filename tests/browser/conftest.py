@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from metrifair.report.frontier import frontier_html
-from metrifair.report.html import write_html
+from metrifair.report import write_html
 from tests.programs import require_chromium
+from tests.seams.report import frontier_html
 
 sys.path.append(str(Path(__file__).parent.parent / "report"))
 

@@ -16,24 +16,24 @@ from frontiers import HOSTILE, demo_view
 from realaudits import AUDITS, audited
 
 from metrifair import AuditOptions, audit
-from metrifair.auditing.ranking import shown_findings, sort_findings
-from metrifair.auditing.records import Note
-from metrifair.figures.intervals import Interval
-from metrifair.report.audit import page as audit_page
-from metrifair.report.audit.charts import witness_step
-from metrifair.report.audit.page import audit_html
-from metrifair.report.html import write_html
-from metrifair.support.provenance import Provenance, SourceFile
-from metrifair.wording import tables
-from metrifair.wording.findings import describe
-from metrifair.wording.notes import note_text
-from metrifair.wording.numbers import interval_text, number_text, percent_text
-from metrifair.wording.summary import audit_summary
-from metrifair.wording.tables import (
+from metrifair.report import audit_html, write_html
+from tests.seams.auditing import Note, shown_findings, sort_findings
+from tests.seams.figures import Interval
+from tests.seams.report import page as audit_page
+from tests.seams.report import witness_step
+from tests.seams.support import Provenance, SourceFile
+from tests.seams.wording import (
     FINDING_DETAILS,
     Column,
     ColumnTable,
+    audit_summary,
+    describe,
     finding_table,
+    interval_text,
+    note_text,
+    number_text,
+    percent_text,
+    tables,
     text_column,
 )
 

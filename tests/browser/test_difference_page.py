@@ -14,11 +14,9 @@ import numpy as np
 import pytest
 
 from metrifair import AuditDifference, AuditOptions, AuditState, audit, monitor
-from metrifair.report.audit.page import audit_html
-from metrifair.support.provenance import Provenance
-from metrifair.wording.compare import VERDICTS
-from metrifair.wording.numbers import number_text
-from metrifair.wording.rates import NO_VERDICT
+from metrifair.report import audit_html
+from tests.seams.support import Provenance
+from tests.seams.wording import NO_VERDICT, VERDICTS, number_text
 
 PHONE = {"width": 390, "height": 844}
 SHOTS = os.environ.get("METRIFAIR_SHOTS")  # a folder: keep screenshots there, for people to look at

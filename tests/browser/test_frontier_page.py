@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 from frontiers import HOSTILE, curves_of, demo_view, point_of
 
-from metrifair.figures.utility import NO_BETTER, UTILITIES
-from metrifair.report.frontier import frontier_html
-from metrifair.report.html import write_html
-from metrifair.tradeoff.goal import Goal
-from metrifair.tradeoff.points import Change, FrontierNote, Point
-from metrifair.wording.frontier_view import MARKS, FrontierView
+from metrifair.report import write_html
+from tests.seams.figures import NO_BETTER, UTILITIES
+from tests.seams.report import frontier_html
+from tests.seams.tradeoff import Change, FrontierNote, Goal, Point
+from tests.seams.wording import MARKS, FrontierView
 
 PHONE = {"width": 390, "height": 844}
 SHOTS = os.environ.get("METRIFAIR_SHOTS")  # a folder: keep screenshots there, for people to look at

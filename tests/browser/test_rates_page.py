@@ -10,8 +10,7 @@ import pytest
 from hiring import SELECTED, rate, write_decisions
 
 from metrifair import ReadOptions, audit, audit_file
-from metrifair.report.audit.page import audit_html
-from metrifair.report.audit.rates import rates_html
+from metrifair.report import audit_html, rates_html
 from tests.flat_options import flat
 
 SHOTS = os.environ.get("METRIFAIR_SHOTS")  # a folder: keep screenshots there, for people to look at

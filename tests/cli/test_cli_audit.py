@@ -17,11 +17,10 @@ import pytest
 from refusals import left_behind, refusal
 
 from metrifair import AuditOptions, ReadOptions, audit, audit_file
-from metrifair.api.compare import read_audit
-from metrifair.cli.audit import metrics_argument
-from metrifair.cli.rules import Limit, broken_figures
 from metrifair.errors import DataError
 from tests.flat_options import flat
+from tests.seams.api import audit_columns, read_audit
+from tests.seams.cli import Limit, broken_figures, metrics_argument
 
 N = 160
 ASKED = ("--score", "p", "--group", "sex", "--label", "y")
@@ -133,7 +132,7 @@ def test_every_option_reaches_the_audit(
         asked.update(given, path=path)
         return audit_file(path, **given)
 
-    monkeypatch.setattr("metrifair.api.audit_columns.audit_file", noted)
+    monkeypatch.setattr(audit_columns, "audit_file", noted)
     arguments = [
         "audit", scores, *ASKED, "--group", "region", "--control", "race", "--weight", "w", "--threshold", "0.4",
         "--criterion", "equal_opportunity", "--criterion", "statistical_parity", "--metric", "energy",
@@ -460,13 +459,26 @@ def test_a_limit_on_decisions_that_there_are_none_of_names_the_threshold(
 
 
 def test_gap_is_another_name_of_the_distance_in_limits(scores: Path, call: Any) -> None:
-    by_name = [
-        call("audit", scores, *ASKED, "--metric", "energy", "--fail-above", f"{name}=0")
+    """Messages have the word that the user wrote, the JSON has the metric."""
+    by_name = {
+        name: call("audit", scores, *ASKED, "--metric", "energy", "--fail-above", f"{name}=0")
         for name in ("kolmogorov", "gap")
-    ]
-    assert [done.exit_code for done in by_name] == [1, 1]
-    assert by_name[0].stdout == by_name[1].stdout
-    assert "Unfair: kolmogorov is 0." in by_name[1].stdout
+    }
+    assert [done.exit_code for done in by_name.values()] == [1, 1]
+    for name, done in by_name.items():
+        assert f"Unfair: {name} is 0." in done.stdout
+    lines = by_name["kolmogorov"].stdout.replace("Unfair: kolmogorov", "Unfair: gap")
+    assert by_name["gap"].stdout == lines
+    (limit,) = json.loads(
+        call("audit", scores, *ASKED, "--fail-above", "gap=0", "--json", "-").stdout
+    )["limits"]
+    assert limit["metric"] == "kolmogorov"
+
+
+def test_a_misspelled_gap_is_named(scores: Path, call: Any) -> None:
+    said = refusal(call("audit", scores, *ASKED, "--fail-above", "gapp=0.1"))
+    assert "--fail-above must be one of 'gap', 'energy', 'kolmogorov'," in said
+    assert said.endswith("got 'gapp'; did you mean 'gap'?")
 
 
 def test_files_are_written_even_where_the_verdict_is_unfair(
@@ -565,7 +577,7 @@ def test_limits_add_their_metric_to_the_usual_ones() -> None:
         ),
         (
             ["--score", "p", "--group", "sex", "--fail-above", "fairness=1"],
-            "--fail-above must be one of 'energy',",
+            "--fail-above must be one of 'gap', 'energy',",
         ),
         (
             ["--score", "p", "--group", "sex", "--fail-above", "accuracy_difference=1"],

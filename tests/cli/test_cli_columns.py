@@ -17,6 +17,8 @@ import polars as pl
 import pytest
 from refusals import refusal
 
+from tests.seams.tradeoff import sweep
+
 
 @pytest.fixture
 def table() -> pl.DataFrame:
@@ -181,7 +183,7 @@ def test_a_frontier_with_a_ledger_trains_nothing_twice(
     def no_training(*_: object, **__: object) -> None:
         raise AssertionError("a model is trained again")
 
-    monkeypatch.setattr("metrifair.tradeoff.sweep.fit_stack", no_training)
+    monkeypatch.setattr(sweep, "fit_stack", no_training)
     again = call(*arguments)
     assert again.exit_code == 0, again.output
     assert json.loads((tmp_path / "found.json").read_text())["points"] == points

@@ -14,9 +14,9 @@ import pytest
 from rich.console import Console
 
 from metrifair import audit, monitor
-from metrifair.api.compare import read_audit
-from metrifair.cli.show import show_audit, show_differences, show_rates
-from metrifair.wording.numbers import p_text
+from tests.seams.api import read_audit
+from tests.seams.cli import show_audit, show_differences, show_rates
+from tests.seams.wording import p_text
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from metrifair import load
-from metrifair.cli.tables import read
+from tests.seams.cli import read
 
 _DAY = dt.datetime(2026, 1, 31)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from metrifair.report.pdf import BROWSERS
+from tests.seams.report import BROWSERS
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -21,10 +21,10 @@ from refusals import refusal
 
 from metrifair import AuditState, audit, audit_file, audit_table
 from metrifair.cli import main
-from metrifair.cli.option_names import OPTION_NAMES
-from metrifair.cli.option_table import PLACEHOLDERS, RENAMED
-from metrifair.errors import DataError, MetrifairWarning, Remedy, remedy_text
+from metrifair.errors import DataError, MetrifairWarning, Remedy
 from tests.flat_options import flat, flat_audit
+from tests.seams.cli import OPTION_NAMES, PLACEHOLDERS, RENAMED
+from tests.seams.errors import remedy_text
 
 _ROWS = 60
 _SCORES = np.linspace(0.01, 0.99, _ROWS).round(3)

@@ -15,13 +15,12 @@ import pytest
 from click.testing import CliRunner
 
 from metrifair import AuditOptions, audit, find_groups
-from metrifair.auditing.groups.counts_file import counts_content, read_counts
-from metrifair.auditing.groups.search import search_record
-from metrifair.cli.app import main
+from metrifair.cli import main
 from metrifair.errors import ModelFileError
 from metrifair.evidence import verify
-from metrifair.saving.modelfile import Content, from_bytes, to_bytes
 from tests.evidence_outcomes import outcomes
+from tests.seams.auditing import counts_content, read_counts, search_record
+from tests.seams.saving import Content, from_bytes, to_bytes
 
 ROWS = 1_500
 FAST = AuditOptions(resamples=20, permutations=19)

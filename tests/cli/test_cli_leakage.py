@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 from refusals import left_behind, refusal
 
-from metrifair.cli.tables import check_leakage
 from metrifair.errors import DataError
+from tests.seams.cli import check_leakage
 
 RNG = np.random.default_rng(0)
 N = 60

@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 from refusals import refusal
 
-from metrifair.api.compare import read_audit
-from metrifair.report.audit.markdown import audit_markdown
 from tests.cli.conftest import texts_of
+from tests.seams.api import read_audit
+from tests.seams.report import audit_markdown
 
 TRAIN = ("--label", "hired", "--group", "sex", "--model", "linear")
 AUDIT = ("--score", "wage", "--group", "sex")
@@ -218,16 +218,18 @@ def test_the_positive_label_is_told_where_the_labels_do_not_tell_it(
     )
     listed = ", ".join(f"{name} ({count})" for name, count in counts)
     assert refusal(done) == (
-        f"the label 'hired' does not show which value is positive: {listed}; use --positive CLASS"
+        f"the positive value of the label 'hired' must be named: {listed}; use --positive CLASS"
     )
     assert "counts as positive" not in call(command, csv, *asked, "--positive", "ja").stdout
+    # In Python the last label is positive, so no command may take the first by its word.
+    words = pl.col("hired").replace({"yes": "Approved", "no": "Declined"})
+    people.with_columns(words).write_csv(csv)
+    assert "must be named: " in refusal(call(command, csv, *asked))
     said = (
-        "'Approved' counts as positive (by default the first of 'Approved', 'Declined'); name "
-        "another positive label to change it."
+        "'good' counts as positive (alphabetical default); name another positive label to change "
+        "it."
     )
-    people.with_columns(pl.col("hired").replace({"yes": "Approved", "no": "Declined"})).write_csv(
-        csv
-    )
+    people.with_columns(pl.col("hired").replace({"yes": "good", "no": "bad"})).write_csv(csv)
     assert call(command, csv, *asked).stdout.count(said) == 1
     assert said in texts_of(json.loads((tmp_path / "found.json").read_text()))
     people.write_csv(csv)  # "yes" needs no explanation

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from metrifair.cli.options import continuous_argument
 from metrifair.metrics import energy_dependence
+from tests.seams.cli import continuous_argument
 
 
 @pytest.fixture

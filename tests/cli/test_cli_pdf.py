@@ -10,7 +10,7 @@ import pytest
 from test_cli_training import TRAIN, shorten
 
 import metrifair
-from metrifair.report import pdf
+from tests.seams.report import pdf
 
 COMMANDS = {
     "train": ("--strength", "0.5", "--test", "0.25"),

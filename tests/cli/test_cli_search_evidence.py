@@ -9,6 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tests.seams.cli import TrainingFile
+
 BASE = ["--label", "hired", "--group", "sex", "--model", "linear", "--strengths", "0,1,3"]
 LIMIT = ["--max-unfairness", "0.5", "--seed", "0"]
 
@@ -147,7 +149,7 @@ def test_evidence_that_cannot_be_written_is_refused_before_the_training(
     def train(*_: object) -> None:
         raise AssertionError("models were trained")
 
-    monkeypatch.setattr("metrifair.cli.training_file.TrainingFile.frontier", train)
+    monkeypatch.setattr(TrainingFile, "frontier", train)
     about = ["--evidence", folder, "--reason", "because"]
     done = call("frontier", tmp_path / "people.csv", *BASE, *LIMIT, *about, *options)
     assert done.exit_code not in (0, None)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from metrifair.report import pdf
+from tests.seams.report import pdf
 
 sys.path.append(str(Path(__file__).parent.parent / "report"))
 from hiring import SELECTED, rate, write_decisions

@@ -21,9 +21,9 @@ from test_cli_training import TRAIN, shorten
 
 import metrifair
 from metrifair import TableEncoder, load
-from metrifair.estimators.table_model import TableModel, choose_threshold
-from metrifair.problem.criteria import STATISTICAL_PARITY
-from metrifair.tradeoff.split import DataSet, data_set
+from metrifair.criteria import STATISTICAL_PARITY
+from tests.seams.estimators import TableModel, choose_threshold
+from tests.seams.tradeoff import data_set
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +37,7 @@ def figures_of(done: Any) -> Any:
     return json.loads(done.stdout)
 
 
-def all_rows(people: pl.DataFrame) -> DataSet:
+def all_rows(people: pl.DataFrame) -> Any:
     return data_set(
         people,
         people["hired"],

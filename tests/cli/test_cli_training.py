@@ -19,20 +19,13 @@ from refusals import left_behind, refusal
 from rich.console import Console
 
 import metrifair
-from metrifair import TableEncoder, load
-from metrifair.api.frontier import Frontier
-from metrifair.cli.options import CRITERION_NAMES, METRIC_NAMES
-from metrifair.cli.training import show_frontier
-from metrifair.estimators.table_model import TableModel
-from metrifair.metrics.registry import METRICS
-from metrifair.problem.criteria import CRITERIA, STATISTICAL_PARITY
-from metrifair.problem.criterion_names import OTHER_NAMES
-from metrifair.tradeoff import frontier as sweeping
-from metrifair.tradeoff.goal import Goal
-from metrifair.tradeoff.points import Job, Outcome, Point
-from metrifair.tradeoff.record import FrontierRecord
-from metrifair.tradeoff.result import TradeOff
-from metrifair.tradeoff.split import data_set
+from metrifair import Frontier, TableEncoder, load
+from metrifair.criteria import CRITERIA, OTHER_NAMES, STATISTICAL_PARITY
+from tests.seams.cli import CRITERION_NAMES, METRIC_NAMES, show_frontier
+from tests.seams.estimators import TableModel
+from tests.seams.metrics import METRICS
+from tests.seams.tradeoff import FrontierRecord, Goal, Job, Outcome, Point, TradeOff, data_set
+from tests.seams.tradeoff import frontier as sweeping
 
 TRAIN = (
     "--label",
@@ -769,14 +762,18 @@ def test_a_limit_that_no_model_keeps_is_refused_but_the_report_is_written(
     assert left_behind(tmp_path) == ["people.csv", "r.html"]
 
 
-@pytest.mark.parametrize("command", ["train", "frontier"])
+@pytest.mark.parametrize(
+    "command", [["train"], ["frontier"], ["train", "--html", "r.html", "--json", "r.json"]]
+)
 def test_a_limit_that_no_rows_verify_is_refused_before_training(
-    csv: Path, tmp_path: Path, call: Any, monkeypatch: pytest.MonkeyPatch, command: str
+    csv: Path, tmp_path: Path, call: Any, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sweeping, "sweep", lambda *_, **__: pytest.fail("it trained"))
     columns = TRAIN[: TRAIN.index("--model")]
     output = tmp_path / "m"
-    words = refusal(call(command, csv, *columns, "--max-unfairness", 0.001, "--output", output))
+    limited = (*columns, "--max-unfairness", 0.001, "--output", output)
+    words = refusal(call(command[0], csv, *limited, *command[1:]))
     assert "--max-unfairness must be at least" in words
     assert "to be verified with these 240 rows" in words
     assert left_behind(tmp_path) == ["people.csv"]

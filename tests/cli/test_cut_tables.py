@@ -14,14 +14,11 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from metrifair import Audit, AuditOptions, audit, compare, monitor
-from metrifair.api.frontier import Frontier
-from metrifair.auditing.ranking import summarized_finding, worst_ratio
-from metrifair.cli.show import show_alarms, show_audit, show_differences
-from metrifair.cli.training import show_frontier
-from metrifair.tradeoff.points import Outcome, Point
-from metrifair.tradeoff.result import TradeOff
-from metrifair.wording.metrics import criterion_name
+from metrifair import Audit, AuditOptions, Frontier, audit, compare, monitor
+from tests.seams.auditing import summarized_finding, worst_ratio
+from tests.seams.cli import show_alarms, show_audit, show_differences, show_frontier
+from tests.seams.tradeoff import Outcome, Point, TradeOff
+from tests.seams.wording import criterion_name
 
 OPTIONS = AuditOptions(resamples=30, permutations=0, min_group_size=10)
 

@@ -10,9 +10,8 @@ from typing import Any
 import click
 import pytest
 
-from metrifair.cli.app import main
-from metrifair.cli.help_sections import MAIN, SectionedCommand, option_name
-from metrifair.cli.option_table import MAIN_OPTIONS, SECTIONS
+from metrifair.cli import main
+from tests.seams.cli import MAIN, MAIN_OPTIONS, SECTIONS, SectionedCommand, option_name
 
 COMMANDS: dict[str, click.Command] = {
     name: command

@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from metrifair import BarycenterPostprocessor, DataError, FairClassifier, frontier
-from metrifair.cli.app import _COMMANDS
+from tests.seams.cli import _COMMANDS
 
 GENERATOR = np.random.default_rng(0)
 A = GENERATOR.integers(2, size=400)

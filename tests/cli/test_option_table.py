@@ -12,9 +12,8 @@ import click
 import pytest
 
 from metrifair import cli
-from metrifair.cli.app import main
-from metrifair.cli.help_sections import option_name
-from metrifair.cli.option_table import command_entries
+from metrifair.cli import main
+from tests.seams.cli import command_entries, option_name
 
 KEYS = {
     *(

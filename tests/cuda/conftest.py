@@ -2,7 +2,7 @@
 
 import pytest
 
-from metrifair.batches import samples
+from tests.seams.batches import samples
 
 
 @pytest.fixture(autouse=True)

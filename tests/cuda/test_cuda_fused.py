@@ -10,11 +10,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from metrifair.batches.samples import Samples
-from metrifair.problem.cells import Comparison
-from metrifair.training import Schedule, fused, graphs, train
-from metrifair.training.models import Network
-from metrifair.training.objective import BINARY, Objective, regression
+from metrifair.training import Schedule, train
+from tests.seams.batches import Samples
+from tests.seams.problem import Comparison
+from tests.seams.training import BINARY, Network, Objective, fused, graphs, regression
 
 pytestmark = pytest.mark.cuda
 

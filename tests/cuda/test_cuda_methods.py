@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 
 from experiments.stacks import FairKDEPath, fit_stack
-from metrifair.baselines.fairbatch import FairBatchClassifier
-from metrifair.baselines.fairkde import FairKDEClassifier
-from metrifair.baselines.kamiran import MassagingClassifier, ReweighingClassifier
-from metrifair.baselines.labelbias import LabelBiasClassifier
-from metrifair.baselines.sinkhorn import SinkhornClassifier
+from metrifair.baselines import (
+    FairBatchClassifier,
+    FairKDEClassifier,
+    LabelBiasClassifier,
+    MassagingClassifier,
+    ReweighingClassifier,
+    SinkhornClassifier,
+)
 from metrifair.estimators import FairClassifier
 
 pytestmark = pytest.mark.cuda

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty, on_device
+from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
+from tests.seams.nn import on_device
 
 pytestmark = [
     pytest.mark.cuda,

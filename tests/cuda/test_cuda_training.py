@@ -13,10 +13,9 @@ import pytest
 import torch
 
 from metrifair import FairClassifier, FairRegressor, PenaltyOptions, SearchOptions
-from metrifair.batches import samples
-from metrifair.batches.samples import DevicePasses, Layout
 from metrifair.estimators import fit_stack
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
+from tests.seams.batches import DevicePasses, Layout, samples
 
 pytestmark = pytest.mark.cuda
 

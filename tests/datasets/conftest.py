@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from metrifair.datasets.fetch import RawFile
 from tests.raw_data import require_raw_data
+from tests.seams.datasets import RawFile
 
 
 @pytest.fixture(scope="session")

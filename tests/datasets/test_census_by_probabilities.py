@@ -12,13 +12,12 @@ from scipy import stats
 
 from benchmarks import proxies
 from metrifair import AuditOptions, GroupProbabilities, audit, unfairness
-from metrifair.support.arrays import Floats
 
 RESULTS = Path(__file__).parents[2] / "docs/results"
 OPTIONS = AuditOptions(resamples=0, permutations=0)
 
 
-def adult(raw_data: Path) -> tuple[Floats, Floats]:
+def adult(raw_data: Path) -> tuple[np.ndarray, np.ndarray]:
     """A score of the census rows (hours and years of school), and whether somebody is a woman."""
     with gzip.open(raw_data / "adult.data.gz", "rt") as file:
         rows = [line.strip().split(", ") for line in file if line.strip()]
@@ -30,7 +29,7 @@ def adult(raw_data: Path) -> tuple[Floats, Floats]:
     ), woman.astype(float)
 
 
-def by_signal(signal: Floats, woman: Floats) -> Floats:
+def by_signal(signal: np.ndarray, woman: np.ndarray) -> np.ndarray:
     """P(woman | signal), by shares within two hundred equal slices."""
     slices = np.argsort(np.argsort(signal)) * 200 // len(signal)
     return (np.bincount(slices, woman) / np.bincount(slices))[slices]

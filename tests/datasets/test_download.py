@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from metrifair.datasets import fetch
-from metrifair.datasets.fetch import RawFile, read
 from metrifair.errors import DataError
-from metrifair.support.progress import Progress
+from tests.seams.datasets import RawFile, fetch, read
+from tests.seams.support import Progress
 
 if TYPE_CHECKING:
     from conftest import Publisher
@@ -261,15 +260,16 @@ def test_a_full_disk_is_told_and_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-ONE_PROCESS = """
+ONE_PROCESS = (
+    f"from {RawFile.__module__} import RawFile, read\n"
+    """
 import hashlib, sys
-from metrifair.datasets.fetch import read
-from metrifair.datasets.fetch import RawFile
 name, size, sha256, url, folder = sys.argv[1:]
 print("ready", flush=True)
 sys.stdin.readline()
 print(hashlib.sha256(read(RawFile(name, int(size), sha256, url), data_home=folder)).hexdigest())
 """
+)
 
 
 @pytest.mark.extended

@@ -21,9 +21,9 @@ from numpy.testing import assert_array_equal
 from sklearn.model_selection import train_test_split
 
 from metrifair import datasets
-from metrifair.cli.app import main
-from metrifair.datasets.fetch import FILES
+from metrifair.cli import main
 from metrifair.errors import DataError, MissingExtra
+from tests.seams.datasets import FILES
 
 if TYPE_CHECKING:
     from conftest import Publisher

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from metrifair.datasets.fetch import RawFile, read
 from metrifair.errors import DataError, MissingExtra
+from tests.seams.datasets import RawFile, read
 
 CONTENT = b"id;grade\r\n1;10\r\n2;20\r\n"
 RAW = RawFile(

@@ -24,10 +24,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import metrifair
 from metrifair import FairClassifier, TableEncoder
-from metrifair.cli.tables import read
 from metrifair.errors import DataError
-from metrifair.saving.models import encoder_record, read_encoder
-from metrifair.saving.records import EncoderRecord, read_record
+from tests.seams.cli import read
+from tests.seams.saving import EncoderRecord, encoder_record, read_encoder, read_record
 
 N = 60
 GENERATOR = np.random.default_rng(0)

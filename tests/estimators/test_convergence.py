@@ -13,9 +13,8 @@ import torch
 
 from metrifair import FairClassifier, FairRegressor, PenaltyOptions
 from metrifair.errors import MetrifairWarning
-from metrifair.estimators import convergence
-from metrifair.estimators.convergence import Slack, training_slack
-from metrifair.training.loop import thin_rows
+from tests.seams.estimators import Slack, convergence, training_slack
+from tests.seams.training import thin_rows
 
 RNG = np.random.default_rng(0)
 N = 300

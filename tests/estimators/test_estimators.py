@@ -27,12 +27,12 @@ from torch import Tensor, nn
 from experiments.populations import Example1, Normal, normal_distances
 from experiments.populations.synthetic import OffsetRegression
 from metrifair import AuditOptions, PenaltyOptions, audit, unfairness
+from metrifair.criteria import EQUALIZED_ODDS, Criterion
 from metrifair.errors import DataError, MetrifairWarning
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
 from metrifair.metrics import energy_distance
-from metrifair.metrics.registry import METRICS
-from metrifair.problem.criteria import EQUALIZED_ODDS, Criterion
 from tests.flat_options import with_penalty
+from tests.seams.metrics import METRICS
 
 Floats = NDArray[np.float64]
 

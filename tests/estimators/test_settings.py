@@ -22,12 +22,12 @@ from sklearn.preprocessing import StandardScaler
 from metrifair import FairLGBMClassifier, FairXGBClassifier, PenaltyOptions
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.estimators import FairClassifier, FairRegressor
-from metrifair.estimators.settings import as_device, model_for, schedule_for
-from metrifair.problem.cells import Attribute
-from metrifair.support.checks import make_seed
 from metrifair.training import Schedule
-from metrifair.training.models import Network, StackedModule
 from tests.flat_options import with_penalty
+from tests.seams.estimators import as_device, model_for, schedule_for
+from tests.seams.problem import Attribute
+from tests.seams.support import make_seed
+from tests.seams.training import Network, StackedModule
 
 RNG = np.random.default_rng(0)
 N = 60

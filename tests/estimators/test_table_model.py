@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from metrifair import FairClassifier, FairRegressor, TableEncoder, load
 from metrifair.errors import DataError, ModelFileError
-from metrifair.estimators.table_model import TABLE_MODEL, TableModel
-from metrifair.saving.modelfile import from_bytes
+from tests.seams.estimators import TABLE_MODEL, TableModel
+from tests.seams.saving import from_bytes
 
 N = 80
 GENERATOR = np.random.default_rng(1)

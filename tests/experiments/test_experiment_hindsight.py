@@ -11,7 +11,7 @@ import pytest
 
 from experiments.hindsight import LIMITS, Chosen, choices, hindsight_page
 from metrifair import FairClassifier, FairRegressor
-from metrifair.tradeoff.portfolio import Portfolio
+from tests.seams.tradeoff import Portfolio
 
 
 @pytest.mark.parametrize("name", ["mortgage", "student-math"])

@@ -15,9 +15,9 @@ from experiments.data import Splits, load, read_arrays, source, write_arrays
 from experiments.mfl import DECAYING, LINEAR, NETWORK, floored_epochs, sweep, variants
 from experiments.settings import CORRECTED, DATA, PUBLISHED, Case, Effort, cases
 from metrifair import datasets
-from metrifair.batches.samples import Layout, Samples
-from metrifair.problem.cells import Comparison
-from metrifair.training.models import Network
+from tests.seams.batches import Layout, Samples
+from tests.seams.problem import Comparison
+from tests.seams.training import Network
 
 
 def made_up(n: int = 240, seeds: int = 3) -> Splits:

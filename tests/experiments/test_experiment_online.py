@@ -21,11 +21,10 @@ from experiments.streams import (
     fixed_ends,
 )
 from metrifair.batches import Coverage, covering
-from metrifair.batches.samples import Samples
 from metrifair.metrics import energy_distance
-from metrifair.problem.cells import Comparison
-from metrifair.training.models import Network
-from metrifair.training.objective import regression
+from tests.seams.batches import Samples
+from tests.seams.problem import Comparison
+from tests.seams.training import Network, regression
 
 RULE = (Comparison((0,), (1,)),)
 

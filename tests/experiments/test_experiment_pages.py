@@ -20,6 +20,7 @@ from experiments import (
     summary,
     theory,
 )
+from experiments.duel_record import DuelRecord
 from experiments.results import read_csv
 
 RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"
@@ -91,7 +92,8 @@ def test_what_changed() -> None:
 def test_the_comparison_with_other_libraries() -> None:
     kept = (RESULTS / "duel" / "duel.md").read_text()
     protocol = tomllib.loads(duel_tables.PROTOCOL_FILE.read_text(encoding="utf-8"))
-    page = duel_tables.duel_page(RESULTS / "duel" / "entries.json", protocol)
+    record = DuelRecord.read(RESULTS / "duel" / "entries.json")
+    page = duel_tables.duel_page(record, protocol)
     assert len(table_lines(kept)) > 80
     assert table_lines(page.markdown("duel")) == table_lines(kept)
     assert page.notes[0] in kept

@@ -10,8 +10,8 @@ from scipy.special import ndtr
 
 from experiments.theory import generalization_bounds, vc_radius
 from metrifair.errors import DataError
-from metrifair.figures.certificates import dkw_radius
-from metrifair.metrics.registry import METRICS
+from tests.seams.figures import dkw_radius
+from tests.seams.metrics import METRICS
 
 
 @pytest.mark.parametrize("dimension", [1, 4])

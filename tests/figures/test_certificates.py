@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from metrifair.errors import DataError
-from metrifair.figures.certificates import certified_distance, dkw_radius
+from tests.seams.figures import certified_distance, dkw_radius
 
 
 @pytest.mark.parametrize("samples", [1, 30, 1000])

@@ -14,22 +14,20 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from metrifair.figures.count_bounds import (
+from tests.seams.figures import (
     COUNTED_UTILITIES,
     CountedSides,
+    FoldSides,
     IntervalCounts,
+    corrected_squares,
     distance_bounds,
     exact_utility,
     gap_bounds,
+    gap_without_chance,
     score_kind,
     square_bounds,
-    utility_bounds,
-)
-from metrifair.figures.fold_gaps import (
-    FoldSides,
-    corrected_squares,
-    gap_without_chance,
     squared_distances,
+    utility_bounds,
 )
 
 

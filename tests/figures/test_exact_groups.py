@@ -9,10 +9,21 @@ import pytest
 from scipy import stats
 from scipy.optimize import brentq
 
-from metrifair.figures.bounded_means import log_tail_of_difference, lower_mean, upper_mean
-from metrifair.figures.gap_bounds import ComparedSums, lower_gaps, upper_gaps
-from metrifair.figures.step_down import level_shares, spent_by_tables, step_down
-from metrifair.figures.two_by_two import TwoByTwoTables, attainable_tails, log_tails, lower_log_odds
+from tests.seams.figures import (
+    ComparedSums,
+    TwoByTwoTables,
+    attainable_tails,
+    level_shares,
+    log_tail_of_difference,
+    log_tails,
+    lower_gaps,
+    lower_log_odds,
+    lower_mean,
+    spent_by_tables,
+    step_down,
+    upper_gaps,
+    upper_mean,
+)
 
 
 def drawn_tables(seed: int, count: int) -> tuple[Any, Any, Any, Any]:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ks_2samp
 
-from metrifair.figures.fold_gaps import (
+from tests.seams.figures import (
     FEWEST_IN_FOLD,
     DrawnShares,
     FoldSides,

@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import wasserstein_distance
 
-from metrifair.figures.linear_bounds import (
+from tests.seams.figures import (
     contrast,
     free_solution,
     least_gap,

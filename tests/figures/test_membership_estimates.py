@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from metrifair.figures.attenuation import overlaps_of_rows
-from metrifair.figures.membership_estimates import (
+from tests.seams.figures import (
     energy_estimate,
     merged_cells,
+    overlaps_of_rows,
     rate_bounds,
     rate_estimate,
 )
-from metrifair.support.arrays import Floats
 
 RANDOM = np.random.default_rng(8)
 ROWS = 60
@@ -28,7 +27,7 @@ LEFT = RANDOM.uniform(0.0, 1.0, ROWS)
 RIGHT = 1 - LEFT
 
 
-def energy(scores: Floats, left: Floats, right: Floats) -> float:
+def energy(scores: np.ndarray, left: np.ndarray, right: np.ndarray) -> float:
     """By all pairs."""
     c = left / left.sum() - right / right.sum()
     return -sum(
@@ -37,13 +36,13 @@ def energy(scores: Floats, left: Floats, right: Floats) -> float:
 
 
 @pytest.mark.parametrize("right", [RIGHT, RIGHT - 0.2], ids=["probabilities", "amounts below 0"])
-def test_the_energy_distance_is_the_sum_over_all_pairs(right: Floats) -> None:
+def test_the_energy_distance_is_the_sum_over_all_pairs(right: np.ndarray) -> None:
     assert energy_estimate(SCORES, LEFT, right).value == pytest.approx(
         energy(SCORES, LEFT, right), abs=1e-12
     )
 
 
-FIGURES: dict[str, Callable[[Floats], float]] = {
+FIGURES: dict[str, Callable[[np.ndarray], float]] = {
     "rate": lambda times: float(times * LEFT @ SELECTED / (times @ LEFT)),
     "ratio": lambda times: float(
         (times * LEFT @ SELECTED) / (times @ LEFT) / (times * RIGHT @ SELECTED) * (times @ RIGHT)

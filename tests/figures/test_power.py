@@ -15,8 +15,9 @@ from scipy.integrate import quad
 
 from metrifair import AuditOptions, audit
 from metrifair.errors import DataError
-from metrifair.figures.power import _Plan, detectable_gap, rows_needed
-from metrifair.wording.findings import describe
+from metrifair.evidence import detectable_gap, rows_needed
+from tests.seams.figures import _Plan
+from tests.seams.wording import describe
 
 RATES = [
     # gap, mean rate, ratio, comparisons

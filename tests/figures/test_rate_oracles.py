@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta, norm
 
-from metrifair.figures.intervals import Interval
-from metrifair.figures.selection_rates import (
+from tests.seams.figures import (
     GroupRates,
+    Interval,
     RatioRule,
     compare_rates,
     effective_counts,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import ceil
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,10 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, fisher_exact
 
-from metrifair.figures.intervals import Interval
-from metrifair.figures.selection_rates import (
-    ComparedRates,
+from tests.seams.figures import (
     GroupRates,
+    Interval,
     RatioRule,
     compare_rates,
     effective_counts,
@@ -28,9 +28,7 @@ from metrifair.figures.selection_rates import (
 )
 
 
-def table(
-    selected: list[int], rows: list[int], *, unknown: int = 0, **rule: object
-) -> ComparedRates:
+def table(selected: list[int], rows: list[int], *, unknown: int = 0, **rule: object) -> Any:
     counts = np.array([[n - yes, yes] for yes, n in zip(selected, rows, strict=True)], dtype=float)
     names = [str(place) for place in range(len(rows))]
     rates = [

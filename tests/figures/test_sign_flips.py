@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from metrifair.figures.sign_flips import sign_flip_p_value
+from tests.seams.figures import sign_flip_p_value
 
 
 @pytest.mark.oracle("sign flips")

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import chi2, chi2_contingency, hypergeom, norm
 from scipy.stats.contingency import odds_ratio as scipy_odds_ratio
 
-from metrifair.figures.two_rates import (
+from tests.seams.figures import (
     RatePair,
     common_odds,
     odds_ratio,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,19 +14,18 @@ from sklearn import metrics
 from sklearn.metrics import make_scorer
 
 from metrifair.errors import DataError
-from metrifair.figures.utility import (
+from tests.seams.figures import (
     CONSTANT,
     NO_BETTER,
     UTILITIES,
     Predictions,
     Utility,
-    UtilityEstimate,
     as_utility,
     constant_mark,
     constant_model,
     utilities_for,
 )
-from metrifair.problem.problem import Inputs, Problem, make_problem
+from tests.seams.problem import Inputs, make_problem
 
 N = 300
 
@@ -36,7 +36,7 @@ def rows(
     *,
     numbers: bool = False,
     pos_label: object = None,
-) -> Problem:
+) -> Any:
     groups = np.arange(len(y)) % 2
     given = Inputs(y, sensitive_features=groups, sample_weight=weight)
     return make_problem(given, target="numbers" if numbers else "labels", pos_label=pos_label)
@@ -250,7 +250,7 @@ def test_a_utility_from_a_file_is_a_name_only() -> None:
 # -------------------------------------------------------------------------
 
 
-def mark(found: Predictions, problem: Problem, name: str = "accuracy") -> str:
+def mark(found: Predictions, problem: Any, name: str = "accuracy") -> str:
     utility = UTILITIES[name]
     return constant_mark(found, problem, utility=utility, constant=constant_model(problem, utility))
 
@@ -370,7 +370,7 @@ def clustered(seed: int, persons: int = 60, each: int = 5) -> tuple[np.ndarray, 
     return label.astype(int), score, person
 
 
-def auc_of(y: np.ndarray, score: np.ndarray, clusters: np.ndarray | None) -> UtilityEstimate:
+def auc_of(y: np.ndarray, score: np.ndarray, clusters: np.ndarray | None) -> Any:
     groups = np.arange(len(y)) % 2
     problem = make_problem(Inputs(y, sensitive_features=groups, clusters=clusters))
     predictions = Predictions(score, (score > 0).astype(int), "output")

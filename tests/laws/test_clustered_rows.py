@@ -33,7 +33,7 @@ from metrifair import (
     frontier,
     monitor,
 )
-from metrifair.cli.app import main
+from metrifair.cli import main
 
 RANDOM = np.random.default_rng(8)
 PERSONS = 80

@@ -23,8 +23,8 @@ from metrifair import (
     monitor,
     unfairness,
 )
-from metrifair.auditing.records import AuditRecord
-from metrifair.metrics.registry import METRICS
+from tests.seams.auditing import AuditRecord
+from tests.seams.metrics import METRICS
 
 CLOSE = 1e-12
 RANDOM = np.random.default_rng(4)

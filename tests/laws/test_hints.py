@@ -23,8 +23,9 @@ from click.testing import CliRunner, Result
 import metrifair
 from metrifair import AuditOptions, DataError, ReadOptions
 from metrifair.cli import main
-from metrifair.cli.option_names import OPTION_NAMES
-from metrifair.errors import MetrifairWarning, Remedy, remedy_text
+from metrifair.errors import MetrifairWarning, Remedy
+from tests.seams.cli import OPTION_NAMES
+from tests.seams.errors import remedy_text
 
 SOURCE = Path(metrifair.__file__).parent
 # Arguments that state what data mean: which outcome is favorable, which rows count, what is
@@ -162,7 +163,11 @@ HINTS = {
     ),
     *(
         Hint("problem/problem.py", *rest)
-        for rest in (("inputs.label", "placeholder"), ("name", "leave out"))
+        for rest in (
+            ("inputs.label", "placeholder"),
+            ("name", "leave out"),
+            ("pos_label", "placeholder"),
+        )
     ),
     # Probabilities of groups: how training compares groups, and what it estimates.
     Hint("problem/problem.py", "confusion", "leave out"),
@@ -392,6 +397,10 @@ SENTENCES = {
     "support/checks.py": ["did you mean {choices}?", "{percent:g} percent is {percent / 100:g}"],
     "support/ssh_signatures.py": ["install OpenSSH 8.2 or later", "name a .pub file"],
     "tradeoff/ledger.py": ["define it at the top of a module, or leave ledger out"],
+    "tradeoff/portfolio.py": [
+        "leave it out",
+        "leave it out, or allow models that need the group (needs_group)",
+    ],
     "tradeoff/resamples.py": ["merge small groups, or mark them as missing"],
     "tradeoff/result.py": [
         "leave needs_group out, or train other families",

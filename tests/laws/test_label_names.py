@@ -29,7 +29,7 @@ from metrifair import (
     to_card,
 )
 from metrifair.cli import main
-from metrifair.problem.criteria import CRITERIA
+from metrifair.criteria import CRITERIA
 from tests.flat_options import flat
 
 N = 80

@@ -17,11 +17,10 @@ from oracles import Case, Floats, cases, counts, eighths, in_torch, pair_of, pro
 from torch import Tensor
 
 from metrifair.errors import TooFewSamples
-from metrifair.metrics import distances, energy_distance
-from metrifair.metrics.dependence import distance_covariance, energy_dependence
-from metrifair.metrics.line import merged
-from metrifair.metrics.pair import Metric, Pair
-from metrifair.metrics.registry import METRICS, training_metric
+from metrifair.metrics import distance_covariance, distances, energy_dependence, energy_distance
+from tests.seams.metrics import METRICS, Pair, merged, training_metric
+
+Metric = Callable[..., Any]
 
 PLUG_IN = {name: row.plug_in for name, row in METRICS.items()}
 UNBIASED = {name: row.unbiased for name, row in METRICS.items() if row.unbiased}

@@ -38,7 +38,7 @@ from metrifair import (
     unfairness,
 )
 from metrifair.baselines import ZafarClassifier
-from metrifair.cli.app import main
+from metrifair.cli import main
 from metrifair.errors import MetrifairWarning
 from metrifair.metrics import energy_distance
 from metrifair.nn import UnfairnessPenalty

@@ -18,7 +18,7 @@ import metrifair
 from metrifair import FairClassifier, FairRegressor
 from metrifair.errors import DataError
 from metrifair.postprocessing import Calibration, ScorePostprocessor
-from metrifair.postprocessing.postprocessor import Postprocessor
+from tests.seams.postprocessing import Postprocessor
 
 GROUPS = np.array(["f", "m"] * 30)
 rng = np.random.default_rng(0)

@@ -17,9 +17,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from metrifair import AuditState, GroupProbabilities, audit, audit_file, compare, monitor
-from metrifair.auditing import records
 from tests.flat_options import flat
 from tests.one_split import frontier
+from tests.seams.auditing import records
 
 # Names of sets, bands and intersections join the user's names and values by these.
 JOINTS = {"x"}

@@ -20,18 +20,13 @@ from click.testing import CliRunner
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from metrifair import audit, audit_file, frontier, unfairness
-from metrifair.cli.app import main
-from metrifair.figures.fold_gaps import squared_distances
+from metrifair.cli import main
+from metrifair.criteria import EQUAL_OPPORTUNITY, EQUALIZED_ODDS, PREDICTIVE_EQUALITY, Criterion
 from metrifair.nn import UnfairnessPenalty
-from metrifair.problem.criteria import (
-    EQUAL_OPPORTUNITY,
-    EQUALIZED_ODDS,
-    PREDICTIVE_EQUALITY,
-    Criterion,
-)
-from metrifair.tradeoff.configurations import lines
 from tests.flat_options import flat
 from tests.frontier_parts import source_of
+from tests.seams.figures import squared_distances
+from tests.seams.tradeoff import lines
 
 GENERATOR = np.random.default_rng(7)
 N = 600

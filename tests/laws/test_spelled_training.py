@@ -21,7 +21,7 @@ from click.testing import CliRunner
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from metrifair import DataError, FairClassifierCV, FairRegressorCV, baselines
-from metrifair.cli.app import main
+from metrifair.cli import main
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty, covering
 from metrifair.stacking import FairStackingClassifier, FairStackingRegressor
 

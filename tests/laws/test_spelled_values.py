@@ -39,7 +39,7 @@ from metrifair import (
     monitor,
     unfairness,
 )
-from metrifair.cli.app import main
+from metrifair.cli import main
 from tests.flat_options import flat
 from tests.one_split import frontier
 

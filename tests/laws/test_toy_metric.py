@@ -14,15 +14,12 @@ import torch
 
 from metrifair import FairClassifier, audit, audit_file, unfairness
 from metrifair.errors import DataError
-from metrifair.figures.certificates import certified_distance, dkw_radius
-from metrifair.metrics import distances, line, witness
-from metrifair.metrics.namespaces import Array
-from metrifair.metrics.pair import Pair
-from metrifair.metrics.registry import METRICS, Integral, MetricFacts, vector_metric
+from metrifair.metrics import distances, witness
 from metrifair.nn import UnfairnessPenalty
-from metrifair.wording.findings import finding_meaning
-from metrifair.wording.metrics import METRIC_WORDS, MetricWords
 from tests.flat_options import flat
+from tests.seams.figures import certified_distance, dkw_radius
+from tests.seams.metrics import METRICS, Integral, MetricFacts, Pair, line, vector_metric
+from tests.seams.wording import METRIC_WORDS, MetricWords, finding_meaning
 
 # trained for a moment
 pytestmark = pytest.mark.filterwarnings(
@@ -36,7 +33,7 @@ SCORE = RANDOM.beta(np.where(GROUP == "a", 3.0, 2.0), 3.0)
 LABEL = (RANDOM.random(200) < SCORE).astype(int)
 
 
-def cubic(both: line.Merged) -> Array:
+def cubic(both: line.Merged) -> Any:
     """L^3 norm of the difference of the distribution functions."""
     return (abs(both.difference[..., :-1]) ** 3 * both.gaps).sum(-1) ** (1 / 3)
 

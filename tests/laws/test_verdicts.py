@@ -16,14 +16,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from metrifair import Audit, audit, compare, monitor
-from metrifair.auditing.ranking import headline_finding, main_metric
-from metrifair.auditing.records import AuditRecord, Decisions, Finding
 from metrifair.errors import DataError
-from metrifair.wording.findings import significance_text
-from metrifair.wording.glossary import highlights
-from metrifair.wording.rates import rates_sentence, ratio_text
-from metrifair.wording.summary import audit_summary
 from tests.flat_options import flat
+from tests.seams.auditing import AuditRecord, Decisions, Finding, headline_finding, main_metric
+from tests.seams.wording import (
+    audit_summary,
+    highlights,
+    rates_sentence,
+    ratio_text,
+    significance_text,
+)
 
 NOISE, SIGNIFICANT, FEW = "not distinguishable from noise", "significant", "too few rows"
 KINDS = (

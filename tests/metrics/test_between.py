@@ -8,9 +8,8 @@ from torch import Tensor
 
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics import energy_distance
-from metrifair.metrics.pair import between
-from metrifair.metrics.registry import METRICS, training_metric
-from metrifair.problem.cells import Sides
+from tests.seams.metrics import METRICS, between, training_metric
+from tests.seams.problem import Sides
 
 ENERGY = METRICS["energy"].plug_in
 SCORES = torch.tensor([[0.0, 1.0, 1.0, 3.0, 7.0], [2.0, 2.0, 5.0, 1.0, 0.0]], dtype=torch.float64)

@@ -24,15 +24,24 @@ from metrifair.errors import TooFewSamples
 from metrifair.metrics import (
     distance_correlation,
     distance_covariance,
-    dominance,
     energy_dependence,
     energy_distance,
 )
-from metrifair.metrics.covariance import covariance_value, drawn_form, plug_in_form, weighted_form
-from metrifair.metrics.dependence import covariance_form, dependence_and_correlation, with_scale
-from metrifair.metrics.dominance import AttributeValues, distance_sums, signed_sums
-from metrifair.metrics.namespaces import namespace_for
-from metrifair.problem.cells import Dependence, Sides
+from tests.seams.metrics import (
+    AttributeValues,
+    covariance_form,
+    covariance_value,
+    dependence_and_correlation,
+    distance_sums,
+    dominance,
+    drawn_form,
+    namespace_for,
+    plug_in_form,
+    signed_sums,
+    weighted_form,
+    with_scale,
+)
+from tests.seams.problem import Dependence, Sides
 
 TORCH = namespace_for(torch.zeros(1))
 

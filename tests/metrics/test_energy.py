@@ -17,9 +17,8 @@ from oracles import SLOPES, Case, Floats, cases, coefficients_of, eighths, in_to
 from scipy import stats
 from torch import Tensor
 
-from metrifair.metrics import cramer_distance, energy_distance, pair, quadratic
-from metrifair.metrics.pair import Pair
-from metrifair.metrics.quadratic import energy_between, energy_coefficients
+from metrifair.metrics import cramer_distance, energy_distance
+from tests.seams.metrics import Pair, energy_between, energy_coefficients, pair, quadratic
 
 closely = settings(proven, max_examples=60)
 any_case = cases(least=2) | cases(least=2, weighted=True)

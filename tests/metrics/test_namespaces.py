@@ -13,9 +13,7 @@ import pytest
 import torch
 
 import metrifair.metrics
-from metrifair.metrics import numpy_namespace
-from metrifair.metrics.namespaces import namespace_for
-from metrifair.metrics.torch_namespace import TorchNamespace
+from tests.seams.metrics import TorchNamespace, namespace_for, numpy_namespace
 
 ROOM = Path(metrifair.metrics.__file__).parent
 FOR_TENSORS = {"sort", "value_and_slope"}  # of accelerators and of gradients

@@ -15,22 +15,22 @@ from torch import Tensor
 
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.metrics import distances, energy_distance, mmd_squared, witness
-from metrifair.metrics.pair import Pair
-from metrifair.metrics.quadratic import sliced_energy_between
-from metrifair.metrics.registry import (
+from tests.seams.metrics import (
     ESTIMATES,
     METRICS,
     Integral,
+    Pair,
     acts_on_vectors,
     facts,
     is_largest_gap,
     least_samples,
     plug_in_metric,
+    random_directions,
+    sliced_energy_between,
     training_metric,
     vector_metric,
     warn_without_estimate,
 )
-from metrifair.metrics.torch_namespace import random_directions
 
 NAMES = f"one of {', '.join(map(repr, METRICS))} or a function"
 UNKNOWN = [

@@ -17,14 +17,14 @@ from oracles import pair_of
 from torch import Tensor
 
 from metrifair.errors import TooFewSamples
-from metrifair.metrics.pair import Pair
-from metrifair.metrics.quadratic import (
+from tests.seams.metrics import (
+    Pair,
     energy_between,
     mmd_between,
+    random_directions,
     sliced_energy_between,
     vector_energy_between,
 )
-from metrifair.metrics.torch_namespace import random_directions
 
 Estimate = Callable[..., Tensor]
 

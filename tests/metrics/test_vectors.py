@@ -20,13 +20,12 @@ from metrifair.errors import DataError
 from metrifair.metrics import (
     energy_distance,
     mmd_squared,
+    sliced_energy_distance,
+    sliced_wasserstein_distance,
     wasserstein_distance,
     witness,
 )
-from metrifair.metrics.pair import Pair
-from metrifair.metrics.quadratic import sliced_energy_between
-from metrifair.metrics.torch_namespace import random_directions
-from metrifair.metrics.vectors import sliced_energy_distance, sliced_wasserstein_distance
+from tests.seams.metrics import Pair, random_directions, sliced_energy_between
 
 each_estimate = pytest.mark.parametrize("unbiased", [False, True], ids=["plug-in", "unbiased"])
 KERNELS_IN_SPACE = ["gaussian", "laplace", "inverse_multiquadric", "distance"]

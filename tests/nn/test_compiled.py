@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
-from metrifair.nn.penalty import value_and_slopes
+from tests.seams.nn import value_and_slopes
 
 RNG = np.random.default_rng(0)
 N = 300

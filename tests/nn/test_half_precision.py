@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from metrifair.metrics import distances, energy_dependence, sliced_energy_distance
-from metrifair.metrics.registry import METRICS
 from metrifair.nn import UnfairnessPenalty
-from metrifair.nn.penalty import value_and_slopes
+from tests.seams.metrics import METRICS
+from tests.seams.nn import value_and_slopes
 
 N = 601  # 201 and 400: shares of both groups in a bin are never equal
 GENERATOR = torch.Generator().manual_seed(0)

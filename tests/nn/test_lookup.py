@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from metrifair.batches.samples import tensor_sides
-from metrifair.nn.penalty import BatchRows, CellLookup, plain_sides
-from metrifair.nn.samplers import BatchValues, make_scheme
-from metrifair.problem.cells import Comparison
-from metrifair.problem.criteria import criterion_named
+from metrifair.criteria import criterion_named
+from tests.seams.batches import tensor_sides
+from tests.seams.nn import BatchRows, BatchValues, CellLookup, make_scheme, plain_sides
+from tests.seams.problem import Comparison
 
 RANDOM = np.random.default_rng(0)
 N = 50

@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from metrifair import nn, unfairness
 from metrifair.batches import Coverage, covering, whole
-from metrifair.batches.samples import Samples
+from metrifair.criteria import criterion_named
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.metrics import (
     energy_distance,
@@ -31,9 +31,9 @@ from metrifair.metrics import (
 )
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
 from metrifair.nn import covering as covering_batches
-from metrifair.problem.cells import Attribute, compile_cells
-from metrifair.problem.criteria import criterion_named
-from metrifair.training.objective import Objective, regression
+from tests.seams.batches import Samples
+from tests.seams.problem import Attribute, compile_cells, problem
+from tests.seams.training import Objective, regression
 
 N = 60
 GENERATOR = torch.Generator().manual_seed(0)
@@ -281,7 +281,8 @@ def test_comparisons_are_worked_out_anew_only_for_new_groups(
 ) -> None:
     made = []
     monkeypatch.setattr(
-        "metrifair.problem.problem.compile_cells",
+        problem,
+        "compile_cells",
         lambda *args, **options: made.append(args) or compile_cells(*args, **options),
     )
     penalty = UnfairnessPenalty(random_state=0)

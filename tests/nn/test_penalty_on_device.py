@@ -15,7 +15,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from metrifair import GroupProbabilities
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty, on_device, penalty
+from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
+from tests.seams.nn import on_device, penalty
 
 N = 60
 GENERATOR = torch.Generator().manual_seed(3)

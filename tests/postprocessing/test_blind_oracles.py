@@ -15,8 +15,7 @@ from sklearn.utils import get_tags
 
 from metrifair import BarycenterPostprocessor, ThresholdPostprocessor
 from metrifair.errors import DataError
-from metrifair.postprocessing.group_model import blind_cut, blind_map
-from metrifair.postprocessing.postprocessor import check_learner
+from tests.seams.postprocessing import blind_cut, blind_map, check_learner
 
 
 def rows_with_uneven_weights(seed: int, cells: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.neighbors import KNeighborsClassifier
 
-from metrifair.postprocessing import postprocessor
-from metrifair.postprocessing.group_model import fit_group_model
-from metrifair.postprocessing.postprocessor import (
+from tests.seams.postprocessing import (
     TrainingRows,
     assign_folds,
+    fit_group_model,
     out_of_fold,
     overfits,
+    postprocessor,
     with_ties,
 )
 

@@ -17,13 +17,13 @@ from sklearn.tree import DecisionTreeClassifier
 
 from metrifair import ThresholdPostprocessor
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.postprocessing.group_model import blind_coin, blind_cut
-from metrifair.postprocessing.postprocessor import probabilities
-from metrifair.postprocessing.rates import (
-    Curve,
+from tests.seams.postprocessing import (
     best_mixtures,
     best_thresholds,
+    blind_coin,
+    blind_cut,
     lower_hull,
+    probabilities,
     rate_curve,
 )
 
@@ -35,7 +35,7 @@ SETS = {
 }
 
 
-def some_curves(seed: int, sizes: list[int], sets: tuple[Any, ...], digits: int) -> list[Curve]:
+def some_curves(seed: int, sizes: list[int], sets: tuple[Any, ...], digits: int) -> list[Any]:
     rng = np.random.default_rng(seed)
     curves = []
     for size in sizes:
@@ -49,7 +49,7 @@ def some_curves(seed: int, sizes: list[int], sets: tuple[Any, ...], digits: int)
     return curves
 
 
-def least_loss(curves: list[Curve], tolerance: float) -> float:
+def least_loss(curves: list[Any], tolerance: float) -> float:
     """The linear program over every threshold of every group, with all pairs of groups, not
     over hulls.
     """

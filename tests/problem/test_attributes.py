@@ -11,10 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair.errors import DataError, MetrifairWarning
-from metrifair.problem.attributes import numbers_among
-from metrifair.problem.bands import candidate_cuts, in_bands, quantile_cuts
-from metrifair.problem.problem import Inputs, make_problem, problem_with_scheme
-from metrifair.problem.tables import coded_columns
+from tests.seams.problem import (
+    Inputs,
+    candidate_cuts,
+    coded_columns,
+    in_bands,
+    make_problem,
+    numbers_among,
+    problem_with_scheme,
+    quantile_cuts,
+)
 
 AGES = np.append(np.arange(20, 79), 20)
 TABLE = {"age": AGES, "sex": np.where(AGES % 2, "f", "m"), "region": AGES % 21}

@@ -7,16 +7,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metrifair.errors import DataError
-from metrifair.problem.attributes import group_codes, stratum_codes
-from metrifair.problem.cells import Attribute, Cells, compile_cells
-from metrifair.problem.criteria import (
+from metrifair.criteria import (
     CONDITIONAL_STATISTICAL_PARITY,
     CRITERIA,
     EQUAL_OPPORTUNITY,
@@ -25,10 +23,16 @@ from metrifair.problem.criteria import (
     RISK_PARITY,
     STATISTICAL_PARITY,
     Criterion,
-    Strata,
+)
+from metrifair.errors import DataError
+from tests.seams.problem import (
+    Attribute,
+    compile_cells,
+    group_codes,
     membership_codes,
     overlapping_strata,
     separate_strata,
+    stratum_codes,
 )
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
@@ -61,7 +65,7 @@ class Case:
     should have.
     """
 
-    cells: Cells
+    cells: Any
     groups: np.ndarray
     labels: np.ndarray
     strata: np.ndarray | None
@@ -108,7 +112,7 @@ def cases(draw: st.DrawFn) -> Case:
     positive = draw(st.integers(0, classes - 1))
     labels = np.array(draw(st.lists(st.integers(0, classes - 1), min_size=n, max_size=n)))
     kind = draw(st.sampled_from(["none", "column", "masks"]))
-    strata: Strata | None = None
+    strata: Any | None = None
     stratum: np.ndarray | None = None
     within = [np.ones(n, dtype=bool)]
     if kind == "column":
@@ -153,7 +157,7 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(cells, groups, labels, stratum, np.array(sides), names)
 
 
-def sides_of(cells: Cells, cell: np.ndarray) -> np.ndarray:
+def sides_of(cells: Any, cell: np.ndarray) -> np.ndarray:
     return np.array(
         [[np.isin(cell, one.left), np.isin(cell, one.right)] for one in cells.comparisons]
     )

@@ -13,9 +13,17 @@ import pytest
 import metrifair
 from metrifair import AuditOptions, FairClassifier, FairRegressor, audit, frontier, unfairness
 from metrifair.errors import DataError
-from metrifair.problem import cells
-from metrifair.problem.cells import needs_combinations
-from metrifair.problem.problem import Inputs, make_problem, problem_with_scheme
+from tests.seams.problem import (
+    Inputs,
+    cells,
+    make_problem,
+    needs_combinations,
+    problem_with_scheme,
+)
+from tests.seams.problem import (
+    problem as problem_module,
+)
+from tests.seams.saving import records
 
 
 def many_groups(
@@ -108,8 +116,8 @@ def by_occurrence(monkeypatch: pytest.MonkeyPatch) -> None:
     them.
     """
     monkeypatch.setattr(cells, "needs_combinations", lambda attributes: True)
-    for module in ("problem.problem", "saving.records"):
-        monkeypatch.setattr(f"metrifair.{module}.needs_combinations", lambda attributes: True)
+    for module in (problem_module, records):
+        monkeypatch.setattr(module, "needs_combinations", lambda attributes: True)
 
 
 @pytest.mark.parametrize(

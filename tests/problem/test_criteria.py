@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from metrifair.errors import DataError
-from metrifair.problem.criteria import (
+from metrifair.criteria import (
     CONDITIONAL_STATISTICAL_PARITY,
     CRITERIA,
     EQUAL_OPPORTUNITY,
@@ -23,7 +23,8 @@ from metrifair.problem.criteria import (
     Criterion,
     criterion_named,
 )
-from metrifair.training.objective import BINARY, MULTICLASS, Task, regression, scores
+from metrifair.errors import DataError
+from tests.seams.training import BINARY, MULTICLASS, regression, scores
 
 # name, value, score, labels, strata, whether the sets depend on the label: method.md, section 2
 TABLE = [
@@ -174,7 +175,7 @@ SCORES = [
 
 @pytest.mark.parametrize(("score", "task", "output", "y", "expected"), SCORES)
 def test_scores_are_the_formulas(
-    score: str, task: Task, output: Tensor, y: Tensor, expected: Tensor
+    score: str, task: Any, output: Tensor, y: Tensor, expected: Tensor
 ) -> None:
     torch.testing.assert_close(scores(Criterion("any", score=score), task, output, y), expected)
 
@@ -186,7 +187,7 @@ def test_scores_are_the_formulas(
     ("task", "output"), [(BINARY, OUTPUT), (MULTICLASS, VECTORS), (regression(), OUTPUT)]
 )
 def test_compare_output_takes_the_output_in_place_of_the_prediction(
-    criterion: Criterion, task: Task, output: Tensor
+    criterion: Criterion, task: Any, output: Tensor
 ) -> None:
     assert torch.equal(scores(criterion, task, output, Y, penalize="output"), output)
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from metrifair import DataError, GroupProbabilities, unfairness
-from metrifair.problem.memberships import row_probabilities
-from metrifair.problem.problem import (
+from tests.seams.problem import (
     Inputs,
     problem_by_membership,
     problem_with_probabilities,
     problem_with_scheme_and_probabilities,
+    row_probabilities,
 )
 
 HALF = [0.5, 0.25, 1.0]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from metrifair import DataError, FairClassifier, audit, unfairness
-from metrifair.problem.tables import LONGEST_NAME
+from tests.seams.problem import LONGEST_NAME
 
 _SCRIPT = """
 import sys, warnings

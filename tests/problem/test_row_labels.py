@@ -10,11 +10,10 @@ import polars as pl
 import pytest
 
 from metrifair import AuditOptions, FairClassifier, FairLGBMClassifier, audit, unfairness
-from metrifair.baselines.kamiran import ReweighingClassifier
-from metrifair.baselines.xian import XianPostprocessor
+from metrifair.baselines import ReweighingClassifier, XianPostprocessor
 from metrifair.errors import DataError
-from metrifair.problem.tables import renumbered, same_rows
 from tests.one_split import frontier
+from tests.seams.problem import renumbered, same_rows
 
 # trained for a moment
 pytestmark = pytest.mark.filterwarnings(

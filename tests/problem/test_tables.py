@@ -14,10 +14,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from metrifair.errors import DataError
-from metrifair.problem.attributes import group_codes, stratum_codes
-from metrifair.problem.cells import Attribute
-from metrifair.problem.criteria import separate_strata
-from metrifair.problem.tables import codes, columns, is_missing, levels, same_length
+from tests.seams.problem import (
+    Attribute,
+    codes,
+    columns,
+    group_codes,
+    is_missing,
+    levels,
+    same_length,
+    separate_strata,
+    stratum_codes,
+)
 
 reproducible = settings(deadline=None, derandomize=True, database=None)
 

@@ -12,12 +12,17 @@ from scipy import special
 from sklearn.metrics import log_loss
 from torch import Tensor
 
+from metrifair.criteria import Criterion
 from metrifair.errors import DataError
-from metrifair.problem.criteria import Criterion
-from metrifair.problem.losses import REGRESSION_LOSSES, log_losses, logits
-from metrifair.problem.predictions import criterion_scores
-from metrifair.problem.problem import Inputs, make_problem
-from metrifair.training.objective import BINARY, MULTICLASS, Task, regression
+from tests.seams.problem import (
+    REGRESSION_LOSSES,
+    Inputs,
+    criterion_scores,
+    log_losses,
+    logits,
+    make_problem,
+)
+from tests.seams.training import BINARY, MULTICLASS, regression
 
 RANDOM = np.random.default_rng(5)
 OUTPUT = torch.as_tensor(RANDOM.normal(scale=2, size=(3, 40)))  # three models
@@ -28,11 +33,11 @@ TARGET = torch.as_tensor(RANDOM.normal(size=40))
 TASKS = [BINARY, MULTICLASS, *(regression(loss) for loss in REGRESSION_LOSSES)]
 
 
-def outputs(task: Task) -> Tensor:
+def outputs(task: Any) -> Tensor:
     return VECTORS if task.vector else OUTPUT
 
 
-def targets(task: Task) -> Tensor:
+def targets(task: Any) -> Tensor:
     return {"binary": LABEL, "multiclass": CLASS}.get(task.name, TARGET)
 
 
@@ -95,14 +100,14 @@ def test_a_score_of_ones_own_takes_arrays_or_tensors_alone(
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
-def test_losses_keep_sample_and_model_axes(task: Task) -> None:
+def test_losses_keep_sample_and_model_axes(task: Any) -> None:
     loss = task.loss(outputs(task), targets(task))
     assert loss.shape == (3, 40)
     torch.testing.assert_close(loss[1], task.loss(outputs(task)[1], targets(task)))
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
-def test_prediction_and_output_undo_each_other(task: Task) -> None:
+def test_prediction_and_output_undo_each_other(task: Any) -> None:
     prediction = task.prediction(outputs(task))
     torch.testing.assert_close(task.prediction(task.output(prediction)), prediction)
 

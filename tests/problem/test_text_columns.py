@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import DataError
-from metrifair.problem.attributes import group_codes
+from tests.seams.problem import group_codes
 
 Table = dict[str, list[Any]]
 

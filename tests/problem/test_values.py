@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from metrifair.problem.values import canonical, canonical_values, is_missing_value, place_among
+from tests.seams.problem import canonical, canonical_values, is_missing_value, place_among
 
 SAME = {
     "one": [

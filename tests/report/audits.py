@@ -6,17 +6,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from metrifair.auditing.records import (
-    AuditRecord,
-    Decisions,
-    Distribution,
-    Finding,
-    Note,
-    WitnessCurve,
-)
-from metrifair.figures.curves import Curves
-from metrifair.figures.intervals import Interval
-from metrifair.figures.selection_rates import GroupRates, RatioRule, compare_rates
+from tests.seams.auditing import AuditRecord, Decisions, Distribution, Finding, Note, WitnessCurve
+from tests.seams.figures import Curves, GroupRates, Interval, RatioRule, compare_rates
 
 GRID = [step / 120 for step in range(121)]
 SETS = (("statistical_parity", "everyone", 0.0), ("equal_opportunity", "label=1", 0.12))

@@ -6,10 +6,9 @@ import math
 import random
 from statistics import NormalDist
 
-from metrifair.figures.curves import Curves
-from metrifair.figures.intervals import Interval
-from metrifair.tradeoff.points import FrontierNote, Point
-from metrifair.wording.frontier_view import FrontierView
+from tests.seams.figures import Curves, Interval
+from tests.seams.tradeoff import FrontierNote, Point
+from tests.seams.wording import FrontierView
 
 HOSTILE = "<script>alert(1)</script>"
 

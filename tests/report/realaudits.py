@@ -8,8 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from metrifair import datasets
-from metrifair.api.audit import audit
+from metrifair import audit, datasets
 from metrifair.errors import MissingExtra
 from tests.flat_options import flat
 

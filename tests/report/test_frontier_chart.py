@@ -16,13 +16,11 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from metrifair.errors import DataError, MissingExtra
-from metrifair.figures.utility import NO_BETTER
-from metrifair.report.display import ChartDisplay
-from metrifair.report.frontier import front_line, page_content
-from metrifair.report.frontier_chart import frontier_chart
-from metrifair.tradeoff.goal import Goal
-from metrifair.tradeoff.points import Change, Point
-from metrifair.wording.frontier_view import FrontierView
+from metrifair.report import ChartDisplay
+from tests.seams.figures import NO_BETTER
+from tests.seams.report import front_line, frontier_chart, page_content
+from tests.seams.tradeoff import Change, Goal, Point
+from tests.seams.wording import FrontierView
 
 Places = list[tuple[float, float]]
 

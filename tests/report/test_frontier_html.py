@@ -16,13 +16,11 @@ from frontiers import curves_of, demo_view
 from pages import HOSTILE_NAMES, Parsed, embedded, outside_references, strings, without_figures
 
 from metrifair.errors import DataError
-from metrifair.figures.curves import Curves
-from metrifair.figures.intervals import Interval
-from metrifair.report.frontier import frontier_html
-from metrifair.report.html import embedded_json, write_html
-from metrifair.tradeoff.goal import Goal
-from metrifair.tradeoff.points import Change, FrontierNote, Point
-from metrifair.wording.frontier_view import FrontierView
+from metrifair.report import write_html
+from tests.seams.figures import Curves, Interval
+from tests.seams.report import embedded_json, frontier_html
+from tests.seams.tradeoff import Change, FrontierNote, Goal, Point
+from tests.seams.wording import FrontierView
 
 VIEWS = {
     "demo": demo_view(),

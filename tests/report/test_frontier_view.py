@@ -8,14 +8,10 @@ import pytest
 from frontiers import demo_view, point_of, strengths_of
 
 from metrifair.errors import DataError
-from metrifair.figures.intervals import Interval
-from metrifair.figures.utility import CONSTANT, NO_BETTER, UTILITIES
-from metrifair.report.charts import axis
-from metrifair.report.frontier import front_line, frontier_axes
-from metrifair.tradeoff.goal import Goal
-from metrifair.tradeoff.points import Point, area, pareto
-from metrifair.wording.frontier_view import MARKS, FrontierView, figure_lines
-from metrifair.wording.numbers import figure_text, strength_texts
+from tests.seams.figures import CONSTANT, NO_BETTER, UTILITIES, Interval
+from tests.seams.report import axis, front_line, frontier_axes
+from tests.seams.tradeoff import Goal, Point, area, pareto
+from tests.seams.wording import MARKS, FrontierView, figure_lines, figure_text, strength_texts
 
 
 def test_there_is_one_row_per_strength_in_ascending_order():

@@ -5,21 +5,19 @@ from dataclasses import replace
 import pytest
 from frontiers import demo_view
 
-from metrifair.figures.intervals import Interval
-from metrifair.figures.utility import CONSTANT, NO_BETTER, UTILITIES
-from metrifair.tradeoff.goal import Goal
-from metrifair.tradeoff.points import Change, Point
-from metrifair.wording.frontier import (
+from tests.seams.figures import CONSTANT, NO_BETTER, UTILITIES, Interval
+from tests.seams.tradeoff import Change, Goal, Point
+from tests.seams.wording import (
+    FrontierView,
     chance_text,
     compared_note,
     glossary,
     headline,
-    highlights,
     shown_note,
     summary,
     verdict,
 )
-from metrifair.wording.frontier_view import FrontierView
+from tests.seams.wording import frontier_highlights as highlights
 
 TWO = [Point(0, 0, 0.9, 0.4), Point(2, 0, 0.85, 0.1)]
 

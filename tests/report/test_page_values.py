@@ -10,10 +10,8 @@ import pytest
 from audits import demo_record
 from frontiers import demo_view
 
-from metrifair.report.audit.page import audit_content
-from metrifair.report.frontier import page_content
-from metrifair.report.html import resource
-from metrifair.wording.page_texts import PAGE_TEXTS
+from tests.seams.report import audit_content, page_content, resource
+from tests.seams.wording import PAGE_TEXTS
 
 DRAWING = ("draw.js", "curves.js", "table.js")
 PAGES = {

@@ -20,7 +20,7 @@ from metrifair import (
     monitor,
 )
 from metrifair.errors import DataError, MissingExtra
-from metrifair.report.display import ChartDisplay
+from metrifair.report import ChartDisplay
 
 RNG = np.random.default_rng(7)
 ROWS = 600

@@ -12,26 +12,25 @@ from audits import GRID, bare_finding, demo_record, many_findings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrifair.auditing.ranking import sort_findings
-from metrifair.auditing.records import Distribution, Finding, WitnessCurve
+from metrifair.criteria import CRITERIA
 from metrifair.errors import DataError
-from metrifair.figures.curves import Curves
-from metrifair.figures.intervals import Interval
-from metrifair.problem.criteria import CRITERIA
-from metrifair.report.audit.charts import (
+from tests.seams.auditing import Distribution, Finding, WitnessCurve, sort_findings
+from tests.seams.figures import Curves, Interval
+from tests.seams.report import (
     OTHER_SCORES,
+    audit_content,
+    axis,
+    byte_size,
     corners,
     distribution_json,
+    grid_json,
     is_about,
     pair_gap,
+    short,
     witness_json,
     witness_step,
 )
-from metrifair.report.audit.page import audit_content, byte_size
-from metrifair.report.charts import axis, grid_json, short
-from metrifair.wording.findings import describe
-from metrifair.wording.numbers import MISSING, number_text, shown_number
-from metrifair.wording.tables import finding_columns
+from tests.seams.wording import MISSING, describe, finding_columns, number_text, shown_number
 
 ANY = st.floats(-1e308, 1e308)
 

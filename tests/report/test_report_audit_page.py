@@ -13,11 +13,9 @@ from audits import bare_finding, demo_record, many_findings
 from frontiers import curves_of, demo_view
 from pages import HOSTILE_NAMES, Parsed, embedded, outside_references, strings, without_figures
 
-from metrifair.auditing.records import Distribution, Note
-from metrifair.report.audit.page import audit_html
-from metrifair.report.html import write_html
-from metrifair.wording.notes import note_text
-from metrifair.wording.summary import audit_summary
+from metrifair.report import audit_html, write_html
+from tests.seams.auditing import Distribution, Note
+from tests.seams.wording import audit_summary, note_text
 
 TWELVE = {"region": tuple(f"region {number}" for number in range(12))}
 RECORDS = {

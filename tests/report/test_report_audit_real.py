@@ -6,8 +6,9 @@ from pages import embedded, strings, without_figures
 from realaudits import AUDITS, audited
 
 from metrifair import audit
-from metrifair.report.audit.page import audit_content, audit_html
-from metrifair.wording.numbers import number_text
+from metrifair.report import audit_html
+from tests.seams.report import audit_content
+from tests.seams.wording import number_text
 
 
 @pytest.mark.parametrize("name", AUDITS)

@@ -7,14 +7,16 @@ from audits import bare_finding, demo_record
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrifair.auditing.ranking import headline_finding, sort_findings
-from metrifair.auditing.records import Decisions, Note
-from metrifair.figures.intervals import Interval
-from metrifair.figures.selection_rates import GroupRates
-from metrifair.wording.findings import finding_sentence
-from metrifair.wording.glossary import audit_glossary, highlights, overview
-from metrifair.wording.notes import notes_by_topic
-from metrifair.wording.rates import table_selected_text
+from tests.seams.auditing import Decisions, Note, headline_finding, sort_findings
+from tests.seams.figures import GroupRates, Interval
+from tests.seams.wording import (
+    audit_glossary,
+    finding_sentence,
+    highlights,
+    notes_by_topic,
+    overview,
+    table_selected_text,
+)
 
 
 def kind_of(finding):

@@ -7,8 +7,8 @@ import pytest
 from frontiers import curves_of
 
 from metrifair.errors import DataError
-from metrifair.figures.curves import Curves
-from metrifair.report.charts import check_curve, thin_curves, widest_gap
+from tests.seams.figures import Curves
+from tests.seams.report import check_curve, thin_curves, widest_gap
 
 
 def test_the_widest_gap_is_over_all_pairs_of_groups():

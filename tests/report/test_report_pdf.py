@@ -12,11 +12,11 @@ import pytest
 from hiring import SELECTED, rate, write_decisions
 
 from metrifair import ReadOptions, audit, audit_file
-from metrifair.api.audit_result import RateTable
 from metrifair.errors import DataError, MissingBrowser
-from metrifair.report import pdf
-from metrifair.report.pdf import find_browser, print_pdf
+from metrifair.report import print_pdf
 from tests.flat_options import flat
+from tests.seams.api import RateTable
+from tests.seams.report import find_browser, pdf
 
 pypdf = pytest.importorskip("pypdf", reason="pypdf is in the extra dev")
 

@@ -5,18 +5,20 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
+from click.testing import CliRunner
 from pages import outside_references
 
-from metrifair.auditing.records import AuditSettings, Decisions
-from metrifair.figures.intervals import Interval
-from metrifair.figures.selection_rates import GroupRates
-from metrifair.report.audit.page import audit_html
-from metrifair.report.audit.rates import rates_section, rates_table
-from metrifair.tradeoff.points import Point
-from metrifair.wording.frontier_view import FrontierView
-from metrifair.wording.rates import STANDARD_WORDS, ratio_hint
+from metrifair import audit
+from metrifair.cli import main
+from metrifair.report import audit_html
 from tests.flat_options import flat_audit
+from tests.seams.auditing import AuditSettings, Decisions
+from tests.seams.figures import GroupRates, Interval
+from tests.seams.report import rates_section, rates_table
+from tests.seams.tradeoff import Point
+from tests.seams.wording import STANDARD_WORDS, FrontierView, ratio_hint
 
 QUICK = {"metrics": "kolmogorov", "resamples": 0, "permutations": 0, "random_state": 0}
 
@@ -228,3 +230,26 @@ def test_the_page_of_a_standard_names_its_document_and_what_was_not_read(standar
     section = " ".join(html.unescape(str(rates_section(found))).split())
     assert [sentence for sentence in source.sentences if sentence not in section] == []
     assert "read" in source.limits
+
+
+@pytest.mark.parametrize("given", [["sex"], ["sex", "race"]])
+def test_the_title_names_the_attributes_of_the_tables_and_their_rates(given, tmp_path):
+    """Of the page and of the command; no attribute that the audit does not have."""
+    people = pl.DataFrame({"sex": ["f", "m"] * 40, "race": ["a", "a", "b", "b"] * 20})
+    people = people.with_columns(p=pl.int_range(80) / 80)
+    people.write_csv(tmp_path / "people.csv")
+    groups = [part for name in given for part in ("--group", name)]
+    asked = ["audit", str(tmp_path / "people.csv"), "--score", "p", *groups, "--standard", "ll144"]
+    shown = CliRunner().invoke(main, [*asked, "--html", str(tmp_path / "page.html")])
+    assert shown.exit_code == 0, shown.output
+    names = {1: "sex", 2: "sex, race, sex x race"}[len(given)]
+    title = f"Scoring rates and impact ratios by {names} (New York City Local Law 144)"
+    assert title in shown.output
+    page = (tmp_path / "page.html").read_text()
+    assert title in page
+    assert ("race" in text_of(page)) == ("race" in given)
+    table = audit(None, people["p"], sensitive_features=people.select(given), random_state=0).rates(
+        "ll144"
+    )
+    assert "scoring rate" in table.summary
+    assert "selection rate" not in table.summary

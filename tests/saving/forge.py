@@ -43,6 +43,7 @@ from metrifair import (
     FairRegressor,
     FairXGBClassifier,
     FairXGBRegressor,
+    Frontier,
     PenaltyOptions,
     SearchOptions,
     TableEncoder,
@@ -50,13 +51,10 @@ from metrifair import (
     load,
     save,
 )
-from metrifair.api.frontier import Frontier
 from metrifair.errors import DataError, MetrifairWarning, ModelFileError
-from metrifair.estimators.table_model import TableModel
-from metrifair.saving.lightgbm_trees import lightgbm_trees
-from metrifair.saving.modelfile import Content, from_bytes
-from metrifair.saving.xgboost_trees import xgboost_trees
 from tests.one_split import frontier
+from tests.seams.estimators import TableModel
+from tests.seams.saving import Content, from_bytes, lightgbm_trees, xgboost_trees
 
 SECONDS = 60  # for one file, on a machine that is busy
 MEMORY = 300 * 2**20  # above what an honest file takes

@@ -29,14 +29,19 @@ from metrifair import (
     SearchOptions,
     load,
 )
+from metrifair.criteria import Criterion
 from metrifair.errors import DataError, ModelFileError
-from metrifair.problem.criteria import Criterion
-from metrifair.saving.boosters import KIND
-from metrifair.saving.lightgbm_trees import lightgbm_trees
-from metrifair.saving.modelfile import Content, from_bytes, to_bytes
-from metrifair.saving.models import make_content, read_model
-from metrifair.saving.xgboost_trees import xgboost_trees
 from tests.one_split import frontier
+from tests.seams.saving import (
+    KIND,
+    Content,
+    from_bytes,
+    lightgbm_trees,
+    make_content,
+    read_model,
+    to_bytes,
+    xgboost_trees,
+)
 
 N = 200
 GENERATOR = np.random.default_rng(0)

@@ -27,14 +27,23 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
-from metrifair.api.loading import load
+from metrifair import load
+from metrifair.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY, Criterion
 from metrifair.errors import DataError, MetrifairWarning, ModelFileError
 from metrifair.estimators import FairClassifier, FairEstimator, FairRegressor, fit_stack
-from metrifair.problem.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY, Criterion
-from metrifair.saving.modelfile import Content, add_prefix, from_bytes, strip_prefix, to_bytes
-from metrifair.saving.models import make_content, read_model
-from metrifair.saving.records import Classes, classes_record, read_classes
 from tests.flat_options import with_penalty
+from tests.seams.saving import (
+    Classes,
+    Content,
+    add_prefix,
+    classes_record,
+    from_bytes,
+    make_content,
+    read_classes,
+    read_model,
+    strip_prefix,
+    to_bytes,
+)
 
 # trained for a moment
 pytestmark = pytest.mark.filterwarnings(
@@ -757,16 +766,16 @@ def test_twenty_thousand_lies_are_refused_or_harmless(fuzzed):
 
 AUDIT = """
 import sys
-import metrifair.api.loading
+from metrifair import load
 from tests.flat_options import with_penalty
 from metrifair.errors import ModelFileError
 seen = []
 files = sys.argv[1:]
-metrifair.api.loading.load(files[0])                 # what libraries set up at their first use
+load(files[0])                                   # what libraries set up at their first use
 sys.addaudithook(lambda event, arguments: seen.append((event, str(arguments[:1]))))
 for file in files:
     try:
-        metrifair.api.loading.load(file)
+        load(file)
     except ModelFileError:
         pass
 taken = list(seen)

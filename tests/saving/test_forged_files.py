@@ -21,9 +21,16 @@ from forging import described
 
 from metrifair import FairClassifier, FairLGBMClassifier, FairXGBClassifier, load
 from metrifair.errors import ModelFileError
-from metrifair.saving.modelfile import Content, from_bytes, write
-from metrifair.saving.models import make_content
 from tests.one_split import frontier
+from tests.seams.auditing import read_parts
+from tests.seams.saving import (
+    Content,
+    from_bytes,
+    lightgbm_trees,
+    make_content,
+    write,
+    xgboost_trees,
+)
 
 # trained for a moment
 pytestmark = pytest.mark.filterwarnings(
@@ -492,9 +499,9 @@ def test_twenty_thousand_forged_files_are_refused_or_predict(seed: int) -> None:
 @pytest.mark.parametrize(
     ("kind", "check"),
     [
-        ("lightgbm", "metrifair.saving.lightgbm_trees:_check_shape"),
-        ("xgboost", "metrifair.saving.xgboost_trees:_check_tree"),
-        ("state", "metrifair.auditing.sources.state_file:_check_cells"),
+        ("lightgbm", f"{lightgbm_trees.__module__}:_check_shape"),
+        ("xgboost", f"{xgboost_trees.__module__}:_check_tree"),
+        ("state", f"{read_parts.__module__}:_check_cells"),
     ],
 )
 def test_the_forger_finds_a_check_that_is_missing(kind: str, check: str) -> None:

@@ -27,10 +27,8 @@ from metrifair import (
     load,
 )
 from metrifair.errors import ModelFileError
-from metrifair.estimators.table_model import TableModel
-from metrifair.saving.modelfile import Content, read
-from metrifair.saving.models import make_content
-from metrifair.saving.scoring import _trees, table_scorer
+from tests.seams.estimators import TableModel
+from tests.seams.saving import Content, _trees, make_content, read, table_scorer
 
 RNG = np.random.default_rng(0)
 A = RNG.integers(2, size=120)

@@ -24,7 +24,7 @@ from hypothesis.extra import numpy as hnp
 from oracles import proven
 
 from metrifair.errors import DataError, ModelFileError
-from metrifair.saving.modelfile import (
+from tests.seams.saving import (
     DEEPEST,
     DTYPES,
     LARGEST_FILE,
@@ -33,6 +33,7 @@ from metrifair.saving.modelfile import (
     Content,
     add_prefix,
     from_bytes,
+    modelfile,
     read,
     strip_prefix,
     to_bytes,
@@ -320,7 +321,7 @@ def test_arrays_that_lie_about_their_size_are_refused(entry):
 
 
 def test_too_many_arrays_are_refused(monkeypatch):
-    monkeypatch.setattr("metrifair.saving.modelfile.MOST_ARRAYS", 2)
+    monkeypatch.setattr(modelfile, "MOST_ARRAYS", 2)
     from_bytes(described({}, {f"{k}": np.zeros(0) for k in range(2)}))
     data = described({}, {f"{k}": np.zeros(0) for k in range(3)})
     assert refusal(data) == "the file contains 3 arrays, more than the 2 that are read"
@@ -454,10 +455,11 @@ def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path, mon
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
 
-WRITER = """
+WRITER = (
+    f"from {Content.__module__} import Content, write\n"
+    """
 import os, sys, time
 import numpy as np
-from metrifair.saving.modelfile import Content, write
 
 def stuck(*_):
     print("stuck", flush=True)
@@ -466,6 +468,7 @@ def stuck(*_):
 setattr(os, sys.argv[2], stuck)
 write(sys.argv[1], Content("example", {"age": "new"}, {"x": np.ones(10**5)}))
 """
+)
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])

@@ -32,9 +32,9 @@ from metrifair import (
     TableEncoder,
 )
 from metrifair.errors import DataError, MissingExtra
-from metrifair.estimators.table_model import TableModel
-from metrifair.saving.onnx import make_forest, onnx_model
 from tests.flat_options import with_penalty
+from tests.seams.estimators import TableModel
+from tests.seams.saving import make_forest, onnx_model
 
 # trained for a moment
 pytestmark = pytest.mark.filterwarnings(

@@ -18,8 +18,7 @@ from metrifair import (
     load,
 )
 from metrifair.errors import DataError, ModelFileError
-from metrifair.saving.modelfile import Content, from_bytes, to_bytes
-from metrifair.saving.models import make_content, read_model
+from tests.seams.saving import Content, from_bytes, make_content, read_model, to_bytes
 
 # trained for a moment
 pytestmark = pytest.mark.filterwarnings(

@@ -13,13 +13,20 @@ import numpy as np
 import polars as pl
 import pytest
 
-from metrifair import FairClassifier, FairRegressor, TableEncoder, ThresholdPostprocessor, load
-from metrifair.boosting.lightgbm import FairLGBMClassifier, FairLGBMRegressor
-from metrifair.boosting.xgboost import FairXGBClassifier, FairXGBRegressor
+from metrifair import (
+    FairClassifier,
+    FairLGBMClassifier,
+    FairLGBMRegressor,
+    FairRegressor,
+    FairXGBClassifier,
+    FairXGBRegressor,
+    TableEncoder,
+    ThresholdPostprocessor,
+    load,
+)
 from metrifair.errors import ModelFileError
-from metrifair.estimators.table_model import TableModel
-from metrifair.saving.modelfile import read
-from metrifair.saving.scoring import table_scorer
+from tests.seams.estimators import TableModel
+from tests.seams.saving import read, table_scorer
 
 GENERATOR = np.random.default_rng(0)
 ROWS = 240

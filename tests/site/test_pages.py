@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from metrifair.cli.app import main
+from metrifair.cli import main
 
 ROOT = Path(__file__).parents[2]
 PAGES = [

@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 
 pytest.importorskip("starlette", reason="starlette is in the extra studio")
-from metrifair.studio.access import Access
-from metrifair.studio.server import studio_app
-from metrifair.studio.session import Done, Session
+from tests.seams.studio import Access, Done, Session, studio_app
 
 CONTENT = b"<!doctype html>" + bytes(3_000_000)
 

@@ -19,15 +19,21 @@ from typing import Any
 
 import pytest
 
-from metrifair.figures.selection_rates import STANDARDS
-from metrifair.figures.utility import UTILITIES
-from metrifair.problem.criteria import CRITERIA
-from metrifair.studio import folders
-from metrifair.studio.commands import Table
-from metrifair.studio.folders import private_folder, remove_dead_folders
-from metrifair.studio.messages import FIELDS, page_text
-from metrifair.studio.page_texts import PAGE_TEXTS, criterion_options
-from metrifair.studio.session import Refused, Session, stored_name
+from metrifair.criteria import CRITERIA
+from tests.seams.figures import STANDARDS, UTILITIES
+from tests.seams.studio import (
+    FIELDS,
+    PAGE_TEXTS,
+    Refused,
+    Session,
+    Table,
+    criterion_options,
+    folders,
+    page_text,
+    private_folder,
+    remove_dead_folders,
+    stored_name,
+)
 from tests.studio.driver import PATIENCE, ROLES, Studio
 
 TINY = b"sex,score\nf,0.5\nm,0.7\n"

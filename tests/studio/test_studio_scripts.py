@@ -21,14 +21,15 @@ from sklearn.base import is_regressor
 
 from metrifair import ReadOptions, load, read_file
 from metrifair.evidence import verify
-from metrifair.studio.commands import (
+from tests.seams.studio import (
     Table,
     choice_commands,
+    choice_python,
     columns_command,
     evidence_command,
+    evidence_python,
     not_features,
 )
-from metrifair.studio.scripts import choice_python, evidence_python
 from tests.studio.driver import write_loans
 
 LOANS: dict[str, Any] = {

@@ -16,10 +16,8 @@ import numpy as np
 import pytest
 
 from metrifair.evidence import verify
-from metrifair.studio import session as studio_session
-from metrifair.studio.commands import Table, choice_commands
-from metrifair.studio.page_texts import PAGE_TEXTS
-from metrifair.studio.session import Refused, Session
+from tests.seams.studio import PAGE_TEXTS, Refused, Session, Table, child, choice_commands
+from tests.seams.studio import session as studio_session
 from tests.studio.driver import ROLES, Studio
 
 CHOICES: dict[str, Any] = {
@@ -370,7 +368,7 @@ def test_a_step_can_be_canceled_and_only_one_runs(loans: Path, tmp_path: Path) -
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not enforce the limit")
 def test_a_command_has_a_memory_limit() -> None:
     """Memory above the limit is refused to the child, in the way that the session recognizes."""
-    script = "from metrifair.studio import child; child._limit_memory(2**28); bytearray(2**29)"
+    script = f"import {child.__name__} as child; child._limit_memory(2**28); bytearray(2**29)"
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False
     )
@@ -385,7 +383,7 @@ def test_a_command_has_a_memory_limit() -> None:
 def test_a_child_ends_when_its_studio_does() -> None:
     """Its standard input is closed, as the end of any process closes it."""
     script = (
-        "import threading, time\nfrom metrifair.studio import child\n"
+        f"import threading, time\nimport {child.__name__} as child\n"
         "threading.Thread(target=child._end_with_studio, daemon=True).start()\ntime.sleep(30)"
     )
     with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE) as process:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from metrifair.errors import DataError
-from metrifair.support.checks import check_integer, check_number
+from tests.seams.support import check_integer, check_number
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -0.1, 1.1, True, "1", None, np.array([0.5])])

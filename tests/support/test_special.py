@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from metrifair.support.special import beta_quantile, normal_cdf, normal_quantile, student_quantile
+from tests.seams.support import beta_quantile, normal_cdf, normal_quantile, student_quantile
 
 SHARES = [
     1e-12,

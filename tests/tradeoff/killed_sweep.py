@@ -23,10 +23,8 @@ import numpy as np
 
 from metrifair import FairClassifier, SearchOptions, frontier
 from metrifair.estimators import fit_stack
-from metrifair.tradeoff import frontier as tradeoff
-from metrifair.tradeoff import out_of_fold, sweep
-from metrifair.tradeoff.ledger import Entry, Ledger
-from metrifair.tradeoff.points import Job, Outcome
+from tests.seams.tradeoff import Entry, Job, Ledger, Outcome, out_of_fold, sweep
+from tests.seams.tradeoff import frontier as tradeoff
 
 SEEDS, STRENGTHS = 5, (0.0, 0.5, 4.0)
 FOLDS = 2

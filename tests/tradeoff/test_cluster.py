@@ -19,12 +19,11 @@ from killed_sweep import table_of
 from searching import arguments
 from sklearn.base import clone
 
-from metrifair import FairClassifier
-from metrifair.api.frontier import Frontier
+from metrifair import FairClassifier, Frontier
 from metrifair.errors import DataError
-from metrifair.support.parallel import run_parallel
 from tests.frontier_parts import outcomes_of
 from tests.one_split import frontier
+from tests.seams.support import run_parallel
 
 # trained for a moment
 pytestmark = pytest.mark.filterwarnings(

@@ -17,9 +17,9 @@ from sklearn.preprocessing import StandardScaler
 import metrifair
 from metrifair import BarycenterPostprocessor, FairClassifier, SearchOptions, ThresholdPostprocessor
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.estimators import estimator as training
 from metrifair.stacking import FairStackingClassifier
-from metrifair.tradeoff.split import DataSet, data_set, make_folds
+from tests.seams.estimators import estimator as training
+from tests.seams.tradeoff import data_set, make_folds
 
 RNG = np.random.default_rng(7)
 PERSON = RNG.permutation(np.repeat(np.arange(170), RNG.integers(1, 6, size=170)))
@@ -35,7 +35,7 @@ CLUSTERS: dict[str, Any] = {
 }
 
 
-def data(clusters: Any, weight: Any = None) -> DataSet:
+def data(clusters: Any, weight: Any = None) -> Any:
     named: dict[str, Any] = {
         "regression": False,
         "criterion": "statistical_parity",
@@ -44,18 +44,18 @@ def data(clusters: Any, weight: Any = None) -> DataSet:
     return data_set(X, Y, A, None, sample_weight=weight, clusters=clusters, **named)
 
 
-def of_folds(rows: DataSet, seed: int) -> list[tuple[Any, ...]]:
+def of_folds(rows: Any, seed: int) -> list[tuple[Any, ...]]:
     everything = np.arange(len(rows.problem))
     folds = make_folds(rows, everything, 5, seed, "folds")
     return [(rows.rows[np.setdiff1d(everything, fold)], rows.rows[fold]) for fold in folds]
 
 
-def of_share(rows: DataSet, share: float, seed: int) -> tuple[Any, ...]:
+def of_share(rows: Any, share: float, seed: int) -> tuple[Any, ...]:
     parts = rows.divide(np.arange(len(rows.problem)), share, seed)
     return tuple(rows.rows[part] for part in parts)
 
 
-WAYS: dict[str, Callable[[DataSet, int], list[tuple[Any, ...]]]] = {
+WAYS: dict[str, Callable[[Any, int], list[tuple[Any, ...]]]] = {
     "training, test": lambda rows, seed: [of_share(rows, 0.25, seed)],
     "uneven shares": lambda rows, seed: [of_share(rows, 0.35, seed)],
     "folds": of_folds,

@@ -20,11 +20,10 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
+from metrifair.criteria import Criterion, criterion_named
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.figures.intervals import Interval
-from metrifair.problem.criteria import Criterion, criterion_named
-from metrifair.tradeoff.evaluate import make_point, predict, score_curves
-from metrifair.tradeoff.split import HeldOut, data_set
+from tests.seams.figures import Interval
+from tests.seams.tradeoff import data_set, make_point, predict, score_curves
 
 N = 240
 
@@ -71,7 +70,7 @@ def part(
     seed: int = 0,
     digits: int = 2,
     **more: Any,
-) -> HeldOut:
+) -> Any:
     """Groups of unequal size whose scores differ; scores have few digits, so that there are
     ties.
     """
@@ -98,15 +97,15 @@ def part(
     return data.held_out(np.arange(n))
 
 
-def judged(model: Any, data: HeldOut) -> Any:
+def judged(model: Any, data: Any) -> Any:
     return make_point(predict(model, data), data, strength=0.5, seed=3)
 
 
-def codes_of(data: HeldOut) -> np.ndarray:
+def codes_of(data: Any) -> np.ndarray:
     return data.problem.groups[:, 0]
 
 
-def worst(values: np.ndarray, data: HeldOut, among: np.ndarray | None = None) -> float:
+def worst(values: np.ndarray, data: Any, among: np.ndarray | None = None) -> float:
     among = np.ones(len(values), bool) if among is None else among
     own = [values[among & member] for groups in data.members.values() for member in groups.values()]
     return max(ks_2samp(u, v).statistic for u, v in combinations(own, 2))

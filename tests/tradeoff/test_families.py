@@ -19,17 +19,16 @@ from metrifair import (
     BarycenterPostprocessor,
     FairClassifier,
     FairRegressor,
+    Frontier,
     SearchOptions,
     TableEncoder,
     ThresholdPostprocessor,
     load,
 )
-from metrifair.api.frontier import Frontier
 from metrifair.errors import DataError
-from metrifair.report.frontier import page_content
-from metrifair.tradeoff.goal import Goal
-from metrifair.tradeoff.points import pareto
 from tests.one_split import frontier
+from tests.seams.report import page_content
+from tests.seams.tradeoff import Goal, pareto, sweep
 
 RNG = np.random.default_rng(0)
 A = RNG.integers(0, 2, 800)
@@ -142,7 +141,7 @@ def test_a_ledger_keeps_what_each_family_has_finished(
         raise AssertionError("trained again")
 
     monkeypatch.setattr(BarycenterPostprocessor, "fit_path", refused)
-    monkeypatch.setattr("metrifair.tradeoff.sweep.fit_stack", refused)
+    monkeypatch.setattr(sweep, "fit_stack", refused)
     again = made(ledger=tmp_path / "ledger", seeds=2)
     assert again.points == first.points
     with pytest.raises(AssertionError, match="trained again"):

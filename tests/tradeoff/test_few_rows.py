@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from metrifair import DataError, SearchOptions, frontier
-from metrifair.tradeoff.portfolio import Portfolio
+from tests.seams.tradeoff import Portfolio
 
 
 def rows(count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -15,25 +15,27 @@ from matplotlib.figure import Figure
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from metrifair import FairClassifier, SearchOptions
-from metrifair.api.frontier import Frontier
+from metrifair import FairClassifier, Frontier, SearchOptions
+from metrifair.criteria import criterion_named
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
-from metrifair.figures.certificates import dkw_radius
-from metrifair.figures.curves import Curves
-from metrifair.figures.intervals import Interval
-from metrifair.problem.criteria import criterion_named
-from metrifair.tradeoff.evaluate import (
+from tests.frontier_parts import outcomes_of
+from tests.one_split import frontier
+from tests.seams.figures import Curves, Interval, dkw_radius
+from tests.seams.tradeoff import (
+    FrontierRecord,
+    Job,
+    Outcome,
+    Point,
+    TradeOff,
+    data_set,
     make_point,
     predict,
     score_curves,
 )
-from metrifair.tradeoff.points import Job, Outcome, Point
-from metrifair.tradeoff.record import FrontierRecord
-from metrifair.tradeoff.result import TradeOff
-from metrifair.tradeoff.split import data_set
-from metrifair.wording.frontier import note_text
-from tests.frontier_parts import outcomes_of
-from tests.one_split import frontier
+from tests.seams.tradeoff import (
+    frontier as sweeping,
+)
+from tests.seams.wording import frontier_note_text as note_text
 
 # trained for a moment
 pytestmark = pytest.mark.filterwarnings(
@@ -263,9 +265,7 @@ def test_equal_weights_are_none_and_rows_without_weight_are_not_there() -> None:
 def test_rows_that_lack_a_group_are_refused_before_anything_is_trained(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(
-        "metrifair.tradeoff.frontier.sweep", lambda *_, **__: pytest.fail("it was trained")
-    )
+    monkeypatch.setattr(sweeping, "sweep", lambda *_, **__: pytest.fail("it was trained"))
     with pytest.raises(TooFewSamples, match="the held-out data have"):
         frontier(
             FairClassifier(model="mlp"), X, Y, sensitive_features=np.arange(N) == 0, random_state=0

@@ -19,8 +19,8 @@ from metrifair import (
     load,
     unfairness,
 )
-from metrifair.tradeoff.split import data_set
 from tests.frontier_parts import outcomes_of, source_of
+from tests.seams.tradeoff import data_set
 
 RANDOM = np.random.default_rng(11)
 ROWS = 1200

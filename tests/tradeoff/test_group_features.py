@@ -11,8 +11,7 @@ from click.testing import CliRunner
 
 from metrifair import FairClassifier, frontier
 from metrifair.cli import main
-from metrifair.tradeoff.group_features import group_feature_notes
-from metrifair.tradeoff.split import data_set
+from tests.seams.tradeoff import data_set, group_feature_notes
 
 N = 300
 RNG = np.random.default_rng(0)

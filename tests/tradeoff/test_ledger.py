@@ -24,11 +24,19 @@ from killed_sweep import FOLDS, JOBS, key
 from sklearn.linear_model import LogisticRegression
 
 from metrifair.errors import DataError
-from metrifair.figures.utility import Predictions
-from metrifair.saving.modelfile import Content, to_bytes
-from metrifair.tradeoff.ledger import Entry, Ledger, content_text, fingerprint
-from metrifair.tradeoff.out_of_fold import FoldLedger, FoldResult, TrainingFit
-from metrifair.tradeoff.points import Job
+from tests.seams.figures import Predictions
+from tests.seams.saving import Content, to_bytes
+from tests.seams.tradeoff import (
+    Entry,
+    FoldLedger,
+    FoldResult,
+    Job,
+    Ledger,
+    TrainingFit,
+    content_text,
+    fingerprint,
+)
+from tests.seams.tradeoff import ledger as ledger_module
 
 TESTS = Path(__file__).parent
 
@@ -106,9 +114,10 @@ def test_reading_goes_on_while_another_writes(path: Path) -> None:
         assert list(ledger.finished()) == ["done"]
 
 
-WRITERS = """
+WRITERS = (
+    f"from {Ledger.__module__} import Entry, Ledger\n"
+    """
 import os, sys
-from metrifair.tradeoff.ledger import Entry, Ledger
 path, writers = sys.argv[1], []
 wait, begin = os.pipe()
 for name in range(4):
@@ -122,6 +131,7 @@ for name in range(4):
 os.close(begin)
 assert [os.waitpid(writer, 0)[1] for writer in writers] == [0, 0, 0, 0]
 """
+)
 
 
 @pytest.mark.extended
@@ -269,7 +279,7 @@ def test_an_upgrade_of_the_library_begins_a_run_of_its_own(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Ledger(path, "run").add({"job": Entry({"figure": 1})})
-    monkeypatch.setattr("metrifair.tradeoff.ledger.__version__", "99.0")
+    monkeypatch.setattr(ledger_module, "__version__", "99.0")
     assert Ledger(path, "run").finished() == {}
     assert Ledger(path, "run").run == "run by metrifair 99.0"
 

@@ -27,10 +27,9 @@ from metrifair import (
     load,
 )
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.figures.utility import UTILITIES
-from metrifair.tradeoff.evaluate import predict
-from metrifair.tradeoff.out_of_fold import TrainingFit, resembles, training_fit
 from tests.frontier_parts import source_of
+from tests.seams.figures import UTILITIES
+from tests.seams.tradeoff import TrainingFit, predict, resembles, training_fit
 
 LINEAR = FairClassifier(model="linear")
 STRENGTHS = [0.0, 0.5, 1.0, 2.0, 4.0]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from experiments.populations import Example1
 from experiments.populations.synthetic import OffsetRegression
-from metrifair.tradeoff.points import Point, area, pareto
+from tests.seams.tradeoff import Point, area, pareto
 
 On = Literal["scores", "decisions"]
 

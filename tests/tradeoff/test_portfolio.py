@@ -4,6 +4,7 @@ family that is chosen.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from click.testing import CliRunner
 from sklearn.base import is_regressor
 from sklearn.pipeline import Pipeline
 
 import metrifair
 from metrifair import DataError, Frontier, SearchOptions, frontier, load
-from metrifair.stacking import has_lightgbm
-from metrifair.tradeoff import frontier as frontiers
-from metrifair.tradeoff.portfolio import STRENGTHS, Portfolio
-from metrifair.tradeoff.sweep import needs_group
+from metrifair.cli import main
+from tests.seams.stacking import has_lightgbm
+from tests.seams.tradeoff import AUTO_FAMILIES, STRENGTHS, Portfolio, needs_group
+from tests.seams.tradeoff import frontier as frontiers
 
 RNG = np.random.default_rng(0)
 A = RNG.integers(0, 2, 400)
@@ -204,6 +206,30 @@ def test_families_are_names_of_auto_only() -> None:
             **QUICK,
             search=SearchOptions(families=["linear"]),
         )
+
+
+def test_errors_help_and_docs_list_the_same_families() -> None:
+    docstring = metrifair.FairClassifierCV.__doc__ or ""
+    documented = re.findall(r'"(\w+)"', docstring.split("some of")[1].split("criterion :")[0])
+    assert documented == list(AUTO_FAMILIES)
+    shown = " ".join(CliRunner().invoke(main, ["frontier", "--help"]).output.split())
+    assert f"those that are named, of {', '.join(AUTO_FAMILIES)}." in shown
+    listed = f"families must be one of {', '.join(map(repr, AUTO_FAMILIES))}, got 'baricenter'"
+    with pytest.raises(DataError, match=f"^{re.escape(listed)}; did you mean 'barycenter'"):
+        frontier("auto", X, Y, **QUICK, search=SearchOptions(families=["baricenter"]))
+
+
+def test_a_family_that_does_not_suit_the_data_says_so() -> None:
+    said = "families names 'barycenter', which does not suit this task and these rows; 'linear',"
+    with pytest.raises(DataError, match=f"^{said}") as caught:
+        frontier("auto", X, Y, **QUICK, search=SearchOptions(families=["barycenter"]))
+    assert str(caught.value).endswith("or allow models that need the group (needs_group)")
+
+
+def test_a_family_of_auto_without_auto_is_named_by_the_command() -> None:
+    asked = ["frontier", "rows.csv", "--label", "y", "--group", "g", "--families", "linear,stack"]
+    done = CliRunner().invoke(main, asked)
+    assert "'--families': 'stack' is a family of auto; use auto,stack" in done.stderr
 
 
 def test_the_positive_label_is_that_of_the_user() -> None:

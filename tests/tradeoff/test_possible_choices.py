@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from metrifair.tradeoff.choice import choose
-from metrifair.tradeoff.possible_choices import BoundedFigures
+from tests.seams.tradeoff import BoundedFigures, choose
 
 
 def ends(rng: np.random.Generator, count: int, width: float) -> tuple[np.ndarray, np.ndarray]:

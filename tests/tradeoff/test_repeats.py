@@ -14,8 +14,7 @@ from scipy.sparse import csr_array
 
 import metrifair
 from metrifair import FairClassifier
-from metrifair.tradeoff.repeats import repeat_notes
-from metrifair.tradeoff.split import data_set
+from tests.seams.tradeoff import data_set, repeat_notes
 
 N = 1_000
 

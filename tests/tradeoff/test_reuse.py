@@ -16,8 +16,8 @@ from torch import nn
 import metrifair
 from metrifair import BarycenterPostprocessor, FairClassifier, Frontier, SearchOptions, frontier
 from metrifair.stacking import FairStackingClassifier
-from metrifair.support.reuse import reused, reusing_results
-from metrifair.tradeoff import frontier as frontiers
+from tests.seams.support import reused, reusing_results
+from tests.seams.tradeoff import frontier as frontiers
 
 RNG = np.random.default_rng(0)
 A = RNG.integers(0, 2, 240)

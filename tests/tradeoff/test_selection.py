@@ -7,13 +7,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from metrifair import FairClassifier, SearchOptions
-from metrifair.api.frontier import Frontier
+from metrifair import FairClassifier, Frontier, SearchOptions
 from metrifair.errors import MetrifairWarning
-from metrifair.figures.utility import CONSTANT
-from metrifair.tradeoff.points import FrontierNote
 from tests.frontier_parts import outcomes_of
 from tests.one_split import frontier
+from tests.seams.figures import CONSTANT
+from tests.seams.tradeoff import FrontierNote
 
 N = 400
 RNG = np.random.default_rng(5)

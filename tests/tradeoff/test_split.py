@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from metrifair.criteria import criterion_named
 from metrifair.errors import DataError
-from metrifair.problem.criteria import criterion_named
-from metrifair.tradeoff.split import DataSet, data_set
+from tests.seams.tradeoff import data_set
 
 
 def made(
@@ -22,7 +22,7 @@ def made(
     criterion: str = "statistical_parity",
     seed: int = 0,
     **more: Any,
-) -> DataSet:
+) -> Any:
     rng = np.random.default_rng(seed)
     group = rng.choice(["a", "b", "c"], size=n, p=[0.5, 0.3, 0.2])
     X = rng.normal(size=(n, 2))
@@ -40,7 +40,7 @@ def made(
     )
 
 
-def divided(data: DataSet, share: float, seed: int = 0) -> tuple[Any, Any]:
+def divided(data: Any, share: float, seed: int = 0) -> tuple[Any, Any]:
     """The rows to train on, and a share to test on."""
     return data.divide(np.arange(len(data.problem)), share, seed)
 

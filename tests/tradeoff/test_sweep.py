@@ -24,16 +24,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer
 
-from metrifair import FairClassifier, FairRegressor
-from metrifair.api.frontier import Frontier
+from metrifair import FairClassifier, FairRegressor, Frontier
 from metrifair.errors import DataError
-from metrifair.figures.intervals import Interval
-from metrifair.tradeoff import sweep
-from metrifair.tradeoff.ledger import content_text
-from metrifair.tradeoff.points import Job, Outcome, Point
-from metrifair.tradeoff.sweep import RowsToTrain
 from tests.frontier_parts import outcomes_of
 from tests.one_split import frontier
+from tests.seams.figures import Interval
+from tests.seams.tradeoff import Job, Outcome, Point, RowsToTrain, content_text, sweep
 
 # trained for a moment
 pytestmark = pytest.mark.filterwarnings(

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from metrifair.training.stack import Adam
+from tests.seams.training import Adam
 
 SHAPES = {"weight": (2, 3, 4, 5), "bias": (2, 3, 4, 1), "number": (2, 3)}
 

@@ -13,16 +13,22 @@ import torch
 from torch import Tensor
 
 from metrifair import PenaltyOptions, load
-from metrifair.batches.samples import Samples
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
 from metrifair.metrics import energy_distance
-from metrifair.problem.cells import Comparison
 from metrifair.training import Schedule, train
-from metrifair.training.loop import RowsObjective
-from metrifair.training.models import Network
-from metrifair.training.objective import BINARY, MULTICLASS, Objective, constant_output, regression
 from tests.flat_options import with_penalty
+from tests.seams.batches import Samples
+from tests.seams.problem import Comparison
+from tests.seams.training import (
+    BINARY,
+    MULTICLASS,
+    Network,
+    Objective,
+    RowsObjective,
+    constant_output,
+    regression,
+)
 
 # trained for a moment
 pytestmark = pytest.mark.filterwarnings(

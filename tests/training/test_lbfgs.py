@@ -4,12 +4,14 @@ never upwards.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from metrifair.training import solver
-from metrifair.training.solver import Preconditioner, minimize
+from tests.seams.training import minimize, solver
 
 Floats = NDArray[np.float64]
 
@@ -102,7 +104,7 @@ def test_what_the_preconditioner_leaves_alone_does_not_move() -> None:
 def test_a_preconditioner_is_renewed_where_the_search_stands_every_ten_iterations() -> None:
     asked: list[Floats] = []
 
-    def here(x: Floats) -> Preconditioner:
+    def here(x: Floats) -> Callable[..., Any]:
         asked.append(x)
         return lambda gradient: gradient / (1 + 100 * x**2)
 

@@ -16,14 +16,22 @@ import torch
 from oracles import energy, pair_coefficients
 from torch import Tensor
 
-from metrifair.batches.samples import Batch, Samples
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics import energy_distance
-from metrifair.metrics.registry import METRICS
-from metrifair.problem.cells import Comparison
-from metrifair.training import Schedule, TrainedStack, models, train, weighted_moments
-from metrifair.training.models import Network, StackedModule
-from metrifair.training.objective import BINARY, MULTICLASS, Objective, Terms, regression
+from metrifair.training import Schedule, TrainedStack, train, weighted_moments
+from tests.seams.batches import Batch, Samples
+from tests.seams.metrics import METRICS
+from tests.seams.problem import Comparison
+from tests.seams.training import (
+    BINARY,
+    MULTICLASS,
+    Network,
+    Objective,
+    StackedModule,
+    Terms,
+    models,
+    regression,
+)
 
 PAIR = (Comparison((0,), (1,)),)
 TRIPLE = (Comparison((0,), (1,)), Comparison((0,), (2,)), Comparison((1,), (2,)))

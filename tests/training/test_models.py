@@ -16,29 +16,29 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from torch import Tensor, nn
 
-from metrifair.batches.samples import Samples
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
-from metrifair.problem.cells import Comparison
-from metrifair.training import Schedule, train, weighted_moments
-from metrifair.training.models import (
-    Model,
+from metrifair.training import Scaling, Schedule, train, weighted_moments
+from tests.one_split import frontier
+from tests.seams.batches import Samples
+from tests.seams.problem import Comparison
+from tests.seams.training import (
+    BINARY,
+    Adam,
     Moments,
     Network,
-    Scaling,
+    Objective,
     StackedModule,
     member,
+    models,
     stack_parameters,
 )
-from metrifair.training.objective import BINARY, Objective
-from metrifair.training.stack import Adam
-from tests.one_split import frontier
 
 SEEDS, STRENGTHS, ROWS, FEATURES = (3, 4), 3, 7, 5
 SHAPES = {"linear": (), "one layer": (4,), "two layers": (6, 3)}
 
 
-def random_stack(model: Model) -> dict[str, Tensor]:
+def random_stack(model: Any) -> dict[str, Tensor]:
     """Parameters that differ between all members."""
     generator = torch.Generator().manual_seed(0)
     start = stack_parameters([model.initial(seed) for seed in SEEDS], STRENGTHS)
@@ -101,7 +101,7 @@ def test_gradients_of_one_network_do_not_reach_another(hidden: tuple[int, ...]) 
 @pytest.mark.parametrize(
     "model", [Network(FEATURES, (4,)), StackedModule(nn.Linear(FEATURES, 1))], ids=["net", "module"]
 )
-def test_a_member_is_a_stack_of_its_own_with_its_own_memory(model: Model) -> None:
+def test_a_member_is_a_stack_of_its_own_with_its_own_memory(model: Any) -> None:
     parameters, x = random_stack(model), rows()
     alone = member(parameters, 1, 2)
     torch.testing.assert_close(
@@ -119,7 +119,7 @@ def test_a_stack_starts_all_strengths_of_a_seed_alike() -> None:
     assert start["w"].tolist() == [[[1.0, 2.0]] * 2, [[3.0, 4.0]] * 2]
 
 
-MAKERS: dict[str, Callable[[], Model]] = {
+MAKERS: dict[str, Callable[[], Any]] = {
     "network": lambda: Network(FEATURES, (4,)),
     "module": lambda: StackedModule(
         nn.Sequential(nn.Linear(FEATURES, 4), nn.Tanh(), nn.Linear(4, 1))
@@ -128,7 +128,7 @@ MAKERS: dict[str, Callable[[], Model]] = {
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_the_start_depends_on_the_seed_alone(make: Callable[[], Model]) -> None:
+def test_the_start_depends_on_the_seed_alone(make: Callable[[], Any]) -> None:
     torch.manual_seed(5)
     before = torch.get_rng_state()
     first = make().initial(0)
@@ -146,7 +146,7 @@ def test_the_start_depends_on_the_seed_alone(make: Callable[[], Model]) -> None:
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_drawing_a_start_leaves_the_global_generator_alone(make: Callable[[], Model]) -> None:
+def test_drawing_a_start_leaves_the_global_generator_alone(make: Callable[[], Any]) -> None:
     model = make()
     before = torch.get_rng_state()
     model.initial(3)
@@ -523,7 +523,7 @@ def test_rounding_comes_last_and_in_pieces(monkeypatch: pytest.MonkeyPatch) -> N
     x = torch.as_tensor(moved(X, "timestamps"))
     units = Scaling(*(part.unsqueeze(0) for part in weighted_moments(x, torch.ones(N))))
     expected = ((x - units.mean) / units.scale).float()
-    monkeypatch.setattr("metrifair.training.models._NUMBERS_AT_ONCE", 21)
+    monkeypatch.setattr(models, "_NUMBERS_AT_ONCE", 21)
     found, left = units.in_shared_units(x, torch.device("cpu"), torch.float32)
     assert torch.equal(found, expected)
     assert torch.equal(left.mean, torch.zeros_like(left.mean))

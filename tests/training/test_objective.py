@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,23 +15,16 @@ from stratified_pass import stratified
 from torch import Tensor
 
 from metrifair.batches import whole
-from metrifair.batches.samples import Batch, Samples, tensor_sides
+from metrifair.criteria import EQUALIZED_ODDS, RISK_PARITY, STATISTICAL_PARITY, Criterion
 from metrifair.errors import DataError, TooFewSamples
-from metrifair.metrics.registry import METRICS
-from metrifair.problem.cells import Attribute, Comparison, Dependence, compile_cells
-from metrifair.problem.criteria import (
-    EQUALIZED_ODDS,
-    RISK_PARITY,
-    STATISTICAL_PARITY,
-    Criterion,
-    separate_strata,
-)
-from metrifair.training.objective import (
+from tests.seams.batches import Batch, Samples, tensor_sides
+from tests.seams.metrics import METRICS
+from tests.seams.problem import Attribute, Comparison, Dependence, compile_cells, separate_strata
+from tests.seams.training import (
     BINARY,
     MULTICLASS,
     REGRESSION_LOSSES,
     Objective,
-    Task,
     constant_output,
     regression,
 )
@@ -62,7 +56,7 @@ TASKS = {
 }
 
 
-def batch_for(task: Task) -> Batch:
+def batch_for(task: Any) -> Batch:
     return whole(Samples(torch.zeros(N, 0), Y[task.name], CELL, WEIGHT), COMPARISONS)
 
 
@@ -619,7 +613,7 @@ def test_slopes_are_counted_for_the_usual_objective_only() -> None:
 
 @pytest.mark.parametrize("task", [BINARY, MULTICLASS], ids=["binary", "multiclass"])
 @pytest.mark.parametrize("metric", [*METRICS, "number"])
-def test_weights_of_each_seed_are_those_of_its_models(task: Task, metric: str) -> None:
+def test_weights_of_each_seed_are_those_of_its_models(task: Any, metric: str) -> None:
     """Two seeds of two models: as many as there are seeds, so that weights of the wrong axis
     would fit too.
     """

@@ -19,16 +19,22 @@ from torch import Tensor
 from experiments.populations import OnlineRegression, reference_slopes
 from metrifair import PenaltyOptions
 from metrifair.batches import Coverage
-from metrifair.batches.samples import PATIENCE, Samples
+from metrifair.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.metrics import energy_distance
-from metrifair.problem.cells import Attribute, Comparison, compile_cells
-from metrifair.problem.criteria import EQUALIZED_ODDS, STATISTICAL_PARITY
 from metrifair.training import weighted_moments
-from metrifair.training.models import Moments, Network, StackedModule
-from metrifair.training.objective import BINARY, Objective, regression
-from metrifair.training.online import Learner
+from tests.seams.batches import PATIENCE, Samples
+from tests.seams.problem import Attribute, Comparison, compile_cells
+from tests.seams.training import (
+    BINARY,
+    Learner,
+    Moments,
+    Network,
+    Objective,
+    StackedModule,
+    regression,
+)
 
 # trained for a moment
 pytestmark = pytest.mark.filterwarnings(

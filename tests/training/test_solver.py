@@ -17,17 +17,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from metrifair import PenaltyOptions, SearchOptions, load
-from metrifair.batches.samples import Samples, tensor_sides
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
-from metrifair.estimators.settings import is_solved, objective_for
 from metrifair.metrics import energy_distance
-from metrifair.metrics.penalty_options import penalty_options
-from metrifair.training import solver
-from metrifair.training.models import Network
-from metrifair.training.objective import Objective
 from tests.flat_options import with_penalty
 from tests.one_split import frontier
+from tests.seams.batches import Samples, tensor_sides
+from tests.seams.estimators import is_solved, objective_for
+from tests.seams.metrics import penalty_options
+from tests.seams.training import Network, Objective, solver
 
 # trained for a moment
 pytestmark = pytest.mark.filterwarnings(

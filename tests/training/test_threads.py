@@ -13,9 +13,7 @@ import pytest
 import torch
 
 from metrifair import FairClassifier
-from metrifair.training import loop, solver
-from metrifair.training.loop import one_thread
-from metrifair.training.stack import Adam
+from tests.seams.training import Adam, loop, one_thread, solver
 
 # trained for a moment
 pytestmark = pytest.mark.filterwarnings(

@@ -12,15 +12,20 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from metrifair.api.frontier import Frontier
-from metrifair.cli.training import show_frontier
-from metrifair.figures.intervals import Interval
-from metrifair.report.frontier import frontier_html
-from metrifair.tradeoff.goal import Goal
-from metrifair.tradeoff.points import Change, FrontierNote, Outcome, Point
-from metrifair.tradeoff.record import FrontierRecord
-from metrifair.tradeoff.result import TradeOff
-from metrifair.wording.frontier import headline, note_texts, verdict
+from metrifair import Frontier
+from tests.seams.cli import show_frontier
+from tests.seams.figures import Interval
+from tests.seams.report import frontier_html
+from tests.seams.tradeoff import (
+    Change,
+    FrontierNote,
+    FrontierRecord,
+    Goal,
+    Outcome,
+    Point,
+    TradeOff,
+)
+from tests.seams.wording import headline, note_texts, verdict
 
 NONE = Point(0, 0, 0.9, 0.4)
 CHOSEN = Point(1, 0, 0.8, 0.1, intervals={"unfairness": Interval(0.05, 0.15)})

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from metrifair.auditing.records import Baseline, Difference, DifferenceRecord, Look, SeriesRecord
-from metrifair.figures.intervals import Interval
-from metrifair.wording.compare import difference_sentences, series_sentences
+from tests.seams.auditing import Baseline, Difference, DifferenceRecord, Look, SeriesRecord
+from tests.seams.figures import Interval
+from tests.seams.wording import difference_sentences, series_sentences
 
 PLACE: tuple[Any, ...] = ("sex", "statistical_parity", "everyone", ("f", "m"), "energy")
 BETTER = Difference(

@@ -13,8 +13,8 @@ import pytest
 import metrifair
 from metrifair import AuditOptions, DataError, audit
 from metrifair.errors import MetrifairWarning
-from metrifair.support.provenance import Provenance, SourceFile
-from metrifair.wording.provenance import provenance_lines
+from tests.seams.support import Provenance, SourceFile
+from tests.seams.wording import provenance_lines
 
 SOURCE = Path(metrifair.__file__).parent
 # after a number that may be 1

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from metrifair.cli.train import train_command
-from metrifair.tradeoff.points import FrontierNote
-from metrifair.wording.frontier import NOTES, note_text
+from tests.seams.cli import train_command
+from tests.seams.tradeoff import FrontierNote
+from tests.seams.wording import FRONTIER_NOTES as NOTES
+from tests.seams.wording import frontier_note_text as note_text
 
 FEW = {
     "group": "north",

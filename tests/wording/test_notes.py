@@ -5,12 +5,10 @@ from typing import Any
 
 import pytest
 
-from metrifair.auditing import notes
-from metrifair.auditing.records import Note
-from metrifair.cli.option_names import OPTION_NAMES
-from metrifair.metrics.registry import METRICS
-from metrifair.wording.metrics import CRITERIA, METRIC_WORDS
-from metrifair.wording.notes import NOTES, TOPICS, note_text
+from tests.seams.auditing import Note, notes
+from tests.seams.cli import OPTION_NAMES
+from tests.seams.metrics import METRICS
+from tests.seams.wording import CRITERIA, METRIC_WORDS, NOTES, TOPICS, note_text
 
 PAIRS = [["a", "b", "label=1"], ["a", "rest", "everyone"]]
 SENTENCES: dict[str, tuple[dict[str, Any], str]] = {

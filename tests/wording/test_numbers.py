@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from metrifair.figures.intervals import Interval
-from metrifair.wording.frontier import constant_text
-from metrifair.wording.numbers import (
+from tests.seams.figures import Interval
+from tests.seams.wording import (
+    constant_text,
     figure_text,
     interval_text,
     number_text,

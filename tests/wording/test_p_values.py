@@ -12,9 +12,9 @@ import pytest
 from rich.console import Console
 
 from metrifair import Audit, AuditOptions, audit
-from metrifair.cli.show import show_audit
-from metrifair.report.audit.page import audit_content
-from metrifair.wording.numbers import p_text
+from tests.seams.cli import show_audit
+from tests.seams.report import audit_content
+from tests.seams.wording import p_text
 
 
 def separated_audit(permutations: int) -> Audit:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from metrifair.auditing.records import AuditRecord, AuditSettings, Decisions, Finding
-from metrifair.figures.selection_rates import GroupRates
-from metrifair.wording.glossary import highlights
-from metrifair.wording.rates import ratio_text
-from metrifair.wording.summary import audit_summary
+from tests.seams.auditing import AuditRecord, AuditSettings, Decisions, Finding
+from tests.seams.figures import GroupRates
+from tests.seams.wording import audit_summary, highlights, ratio_text
 
 
 def test_the_smallest_ratio_is_that_of_a_group_with_a_ratio_however_large() -> None:

@@ -15,20 +15,24 @@ import pytest
 from rich.console import Console
 
 import metrifair
-from metrifair import Audit, AuditOptions, audit, find_groups
-from metrifair.api.frontier import Frontier
-from metrifair.cli.show import show_audit, show_search
-from metrifair.cli.training import show_frontier
-from metrifair.figures.intervals import Interval
-from metrifair.report.audit.markdown import audit_markdown
-from metrifair.report.audit.page import audit_html
-from metrifair.report.frontier import page_content
-from metrifair.tradeoff.points import Outcome, Point
-from metrifair.tradeoff.record import FrontierRecord
-from metrifair.tradeoff.result import TradeOff
-from metrifair.wording.frontier_tables import row_columns, row_table, sort_value
-from metrifair.wording.tables import RATES, Cell, Column, finding_table, rate_rows
-from metrifair.wording.terms import TERMS, Term
+from metrifair import Audit, AuditOptions, Frontier, audit, find_groups
+from metrifair.report import audit_html
+from tests.seams.cli import show_audit, show_frontier, show_search
+from tests.seams.figures import Interval
+from tests.seams.report import audit_markdown, page_content
+from tests.seams.tradeoff import FrontierRecord, Outcome, Point, TradeOff
+from tests.seams.wording import (
+    RATES,
+    TERMS,
+    Cell,
+    Column,
+    Term,
+    finding_table,
+    rate_rows,
+    row_columns,
+    row_table,
+    sort_value,
+)
 
 ROOT = Path(metrifair.__file__).parent
 

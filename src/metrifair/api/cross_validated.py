@@ -24,6 +24,7 @@ from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.tables import Table
 from metrifair.saving.modelfile import PathLike
 from metrifair.support.checks import groups_if_accepted
+from metrifair.support.method_names import OwnMethodNames
 from metrifair.tradeoff.frontier import FrontierRequest
 from metrifair.tradeoff.goal import Goal
 from metrifair.tradeoff.sweep import SearchOptions
@@ -39,7 +40,7 @@ def _has(method: str) -> Any:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class _CrossValidated(BaseEstimator):  # type: ignore[misc]
+class _CrossValidated(OwnMethodNames, BaseEstimator):  # type: ignore[misc]
     """What classifier and regressor share: ``frontier("auto")``, then ``select``."""
 
     _plain: ClassVar[type[FairClassifier | FairRegressor]]
@@ -139,7 +140,7 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
                 search=self._search,
                 limit=None if self.best_effort else self.max_unfairness,
             )
-            self.frontier_ = requested_frontier(request, self._search, stacklevel=3)
+            self.frontier_ = requested_frontier(request, self._search)
             self.estimator_ = self.frontier_.select(
                 max_unfairness=self.max_unfairness,
                 needs_group=self.needs_group,
@@ -279,8 +280,8 @@ class FairClassifierCV(ClassifierMixin, _CrossValidated):  # type: ignore[misc]
         Measure of quality, as in :func:`metrifair.frontier`. "auto" is the AUC for scores, the
         accuracy for decisions.
     families : "auto" or list of str, default="auto"
-        Names of the families that "auto" tries: "auto", or some of "linear", "small_trees", "large_trees",
-        "thresholds", "barycenter", "stack", "network", "blind_barycenter" and
+        Names of the families that "auto" tries: "auto", or some of "linear", "barycenter",
+        "thresholds", "small_trees", "large_trees", "blind_barycenter", "stack", "network",
         "stack_with_features".
     criterion : str or Criterion, default="statistical_parity"
         Fairness criterion, as in :class:`FairClassifier`.

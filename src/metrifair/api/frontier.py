@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, replace
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from metrifair.api.audit_tables import result_fields
 from metrifair.api.pages import ResultPage
-from metrifair.errors import MetrifairWarning
 from metrifair.figures.curves import Curves
 from metrifair.figures.utility import Utility, UtilityLike
 from metrifair.problem.criteria import Criterion
@@ -24,6 +22,7 @@ from metrifair.report.frontier_chart import frontier_chart
 from metrifair.saving.modelfile import PathLike
 from metrifair.support.files import write_json
 from metrifair.support.provenance import Provenance, call_text
+from metrifair.support.user_warnings import warn_user
 from metrifair.tradeoff.frontier import FrontierRequest, trade_off
 from metrifair.tradeoff.frontier_file import write_frontier
 from metrifair.tradeoff.goal import Goal
@@ -193,12 +192,10 @@ def frontier(
         random_state=random_state,
         search=SearchOptions() if search is None else search,
     )
-    return requested_frontier(request, search, stacklevel=3)
+    return requested_frontier(request, search)
 
 
-def requested_frontier(
-    request: FrontierRequest, search: SearchOptions | None, *, stacklevel: int
-) -> Frontier:
+def requested_frontier(request: FrontierRequest, search: SearchOptions | None) -> Frontier:
     """The frontier of a request, with the call of :func:`frontier` that has these arguments;
     ``search`` are the options as they were passed.
     """
@@ -212,7 +209,7 @@ def requested_frontier(
         if note.kind == "constant_models" and set(note.facts["constant"]) == set(
             note.facts["strengths"]
         ) - {0.0}:
-            warnings.warn(note_text(note).rstrip("."), MetrifairWarning, stacklevel=stacklevel)
+            warn_user(note_text(note).rstrip("."))
     return front
 
 
@@ -373,7 +370,7 @@ class Frontier(ResultPage):
         best = self._trade_off.choose(goal, utility)
         assert self.chosen is not None
         if warning := choice_warning(self.chosen, self._trade_off.chosen_by or self.utility):
-            warnings.warn(warning, MetrifairWarning, stacklevel=2)
+            warn_user(warning)
         return best.model
 
     def held_out(self, backend: Backend | None = None) -> Any:
@@ -466,6 +463,7 @@ class Frontier(ResultPage):
             labels={} if parameter == "strength" else {"strength": parameter},
             utility=utility,
             areas=(self.area, trade_off.area_with_constant),
+            gaps_with_allowance=trade_off.gaps_with_allowance,
             **vars(record),
         )
 

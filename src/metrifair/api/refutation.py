@@ -172,7 +172,7 @@ def _linear_problem(problem: Problem, X: Table) -> LinearProblem:
     """The encoded features of the rows with weight, with labels -1 and 1 or with numbers."""
     encoder = TableEncoder(min_frequency=1)
     features = problem.kept_rows(encoder.fit_transform(X))
-    weight = np.ones(len(problem)) if problem.weight is None else problem.weight
+    weight = problem.row_weights
     if problem.labels is None:
         raise DataError("y is missing; pass the labels or numbers that the models predict")
     classes = len(problem.scheme.classes)

@@ -30,7 +30,7 @@ from metrifair.problem.predictions import (
     numbers_or_none,
     read_predictions,
 )
-from metrifair.problem.problem import Inputs, Problem, problem_by_membership
+from metrifair.problem.problem import Inputs, Problem, problem_by_membership, warn_of_positive_label
 from metrifair.problem.tables import Table
 from metrifair.problem.unknown_names import warn_of_unknown_names
 from metrifair.support.arrays import Floats
@@ -150,7 +150,8 @@ def unfairness(
         check_not_swapped(numbers_or_none("y_true", y_true), prediction)
     if continuous == "auto":
         check_groups_not_swapped(problem, prediction)
-    warn_of_unknown_names(problem, stacklevel=3)
+    warn_of_positive_label(problem, pos_label)
+    warn_of_unknown_names(problem)
     score = criterion_scores(kind, prediction, problem, loss=loss)
     distances, problem = _distances(metric, score, problem)
     if reduce == "sum":

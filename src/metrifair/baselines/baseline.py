@@ -24,6 +24,7 @@ from metrifair.postprocessing.postprocessor import (
 )
 from metrifair.problem.cells import Attribute
 from metrifair.problem.criteria import STATISTICAL_PARITY
+from metrifair.problem.missing_groups import warn_of_groups
 from metrifair.problem.problem import (
     Inputs,
     Problem,
@@ -33,9 +34,9 @@ from metrifair.problem.problem import (
     warn_of_labels,
 )
 from metrifair.problem.tables import UNKNOWN, Table, as_features, as_labels, unmasked
-from metrifair.problem.unknown_names import warn_of_unknown_names
-from metrifair.support.arrays import Floats, Integers
+from metrifair.support.arrays import Floats, Integers, distinct_codes
 from metrifair.support.checks import check_known, make_seed
+from metrifair.support.method_names import OwnMethodNames
 from metrifair.training.objective import BINARY
 
 Fitted = dict[str, Any]
@@ -44,7 +45,7 @@ Fitted = dict[str, Any]
 DIVERGED = "training diverged; lower learning_rate (now {}), or check the scale of X"
 
 
-class PublishedEstimator(BaseEstimator):
+class PublishedEstimator(OwnMethodNames, BaseEstimator):
     """An estimator that is fitted on features, labels and one group for each row."""
 
     _two_groups = False
@@ -270,7 +271,7 @@ def training_data(
     inputs = Inputs(y, sensitive_features, sample_weight=sample_weight, rows={"X": X})
     problem = make_problem(inputs, target="numbers" if numeric else "labels")
     warn_of_labels(problem)
-    warn_of_unknown_names(problem)
+    warn_of_groups(problem)
     if not numeric:
         classes = list(problem.scheme.classes)
         check_class_count(classes, two=two_classes)
@@ -382,9 +383,7 @@ class PublishedPostprocessor(Postprocessor):
             (X,) = indexable(unmasked(X, as_numbers=True))
             training = TrainingRows(X, y, sensitive_features)
             base = training.fit(self._template(), np.arange(_num_samples(X)))
-            labels = (
-                np.zeros_like(group) if is_regressor(self) else np.unique(y, return_inverse=True)[1]
-            )
+            labels = np.zeros_like(group) if is_regressor(self) else distinct_codes(y)
             folds = assign_folds(self.folds, labels, group, make_seed(self.random_state))
             single = folds.max() == 0
             scores = (

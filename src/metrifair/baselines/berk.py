@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Literal
@@ -19,6 +18,7 @@ from metrifair.baselines.baseline import (
 from metrifair.problem.tables import Table
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_known, check_number
+from metrifair.support.user_warnings import warn_user
 
 Penalty = Literal["individual", "group"]
 Loss = Literal["pooled", "group_balanced"]
@@ -145,10 +145,10 @@ def penalty_root(data: TrainingData, penalty: Penalty) -> Floats:
         pair_moments(data, left, right) for left, right in combinations(range(len(data.groups)), 2)
     ]
     if all(similar == 0 for *_, similar in pairs):
-        warnings.warn(
+        warn_user(
             "the targets of different groups are so far apart that no pair is similar: the penalty "
             "is zero; rescale y",
-            stacklevel=7,
+            UserWarning,
         )
     if penalty == "group":
         return np.stack([v for _, v, _ in pairs])

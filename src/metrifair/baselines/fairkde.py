@@ -4,7 +4,6 @@ while training.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
@@ -27,6 +26,7 @@ from metrifair.problem.criteria import criterion_named, usual_name
 from metrifair.problem.tables import Table
 from metrifair.support.checks import check_known, check_number
 from metrifair.support.signatures import as_in
+from metrifair.support.user_warnings import warn_user
 from metrifair.training.models import Model
 from metrifair.training.objective import BINARY, Objective, Terms
 from metrifair.training.stack import Epoch, EpochSource, Outputs
@@ -166,10 +166,10 @@ class FairKDEClassifier(BatchedNetworkClassifier):
         highest = inf if self.variant == "reference" else 1.0
         check_number("strength", self.strength, low=0, high=highest)
         if self.strength > 1:
-            warnings.warn(
+            warn_user(
                 f"strength {self.strength:g} is above 1: the cross-entropy is then raised, not "
                 "lowered",
-                stacklevel=5,
+                UserWarning,
             )
 
 

@@ -4,7 +4,6 @@ massaging, which changes the least certain labels until both groups have the sam
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -22,6 +21,7 @@ from metrifair.baselines.network import Preprocessor, class_probabilities, fit_l
 from metrifair.errors import DataError
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_known
+from metrifair.support.user_warnings import warn_user
 
 
 def independence_weights(y: Integers, group: Integers, weight: Floats | None = None) -> Floats:
@@ -207,11 +207,11 @@ class MassagingClassifier(TwoClassMixin, Preprocessor):
                 )
             code = data.groups.index(self.deprived)
             if rates[code] >= rates[1 - code]:
-                warnings.warn(
+                warn_user(
                     f"group {self.deprived!r} is not deprived: its positive rate is "
                     f"{rates[code]:.3f}, that of the "
                     f"other {rates[1 - code]:.3f}; no label is changed",
-                    stacklevel=5,
+                    UserWarning,
                 )
         score = class_probabilities(ranker, data.x)[:, 1]
         return rows_to_relabel(data.y, data.group == code, score, rounding=self.rounding)

@@ -4,7 +4,6 @@ optimal transport.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -21,6 +20,7 @@ from metrifair.errors import DataError, Diverged
 from metrifair.estimators.settings import as_device
 from metrifair.problem.criteria import usual_name
 from metrifair.support.checks import check_known, check_number
+from metrifair.support.user_warnings import warn_user
 from metrifair.training import Predictor
 from metrifair.training.models import (
     Network,
@@ -273,11 +273,10 @@ def _descend(
             raise Diverged(DIVERGED.format(estimator.learning_rate))
         rate *= estimator.learning_rate_decay
     if short:
-        warnings.warn(
+        warn_user(
             f"Sinkhorn stopped after {estimator.max_iterations} iterations; raise max_iterations, "
             "tol or epsilon",
             ConvergenceWarning,
-            stacklevel=5,
         )
     reported = 0.0
     if divergence is not None:

@@ -32,6 +32,7 @@ from metrifair.problem.criteria import usual_name
 from metrifair.problem.tables import Table
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_known, check_number, check_switches, require
+from metrifair.support.user_warnings import warn_user
 
 Found: TypeAlias = tuple[Floats, Floats, Callable[[Floats], Floats]]
 """Weights without a bound and within it, and a function that computes the bounded quantity."""
@@ -306,9 +307,10 @@ def mistreatment_fit(
             return w
         price = min(GROWTH * price, HIGHEST_PRICE)
     excess = max(0.0, max(abs(measure.covariance(w)) for measure in measures) - bound)
-    warn_unconverged(
+    warn_user(
         f"the convex-concave procedure did not converge in {ROUNDS} rounds; the bound is exceeded "
-        f"by {excess:.3g}"
+        f"by {excess:.3g}",
+        ConvergenceWarning,
     )
     return w
 
@@ -373,7 +375,7 @@ def solve(problem: Any, rows: int) -> None:
             return
     if status != cp.OPTIMAL_INACCURATE:
         raise RuntimeError(f"the convex solver found no solution: {status}")
-    warn_unconverged("the convex solver stopped short of its tolerance")
+    warn_user("the convex solver stopped short of its tolerance", ConvergenceWarning)
 
 
 _STEPS = 100
@@ -469,8 +471,9 @@ class Logistic:
             w, value = self._search_step(w, step, value, decrease)
             if decrease <= _SMALL * value or self._separates(w, value):
                 return w
-        warn_unconverged(
-            f"the logistic fit did not converge in {_STEPS} Newton steps; scale X, or give a ridge"
+        warn_user(
+            f"the logistic fit did not converge in {_STEPS} Newton steps; scale X, or give a ridge",
+            ConvergenceWarning,
         )
         return w
 
@@ -478,9 +481,10 @@ class Logistic:
         """The minimizer; warns if the classes can be separated, so that there is none."""
         w = self.minimize(np.zeros(self.design.shape[1]))
         if self._separates(w, self.value(w)):
-            warn_unconverged(
+            warn_user(
                 "a linear score separates the classes exactly: the unpenalized fit has no optimum; "
-                "give a ridge"
+                "give a ridge",
+                ConvergenceWarning,
             )
         return w
 
@@ -490,10 +494,11 @@ class Logistic:
         """
         farthest = float(np.abs(self.design @ w).max())
         if farthest > _FAR:
-            warn_unconverged(
+            warn_user(
                 f"some rows get scores as far out as {farthest:.0f}: a feature separates them "
                 "exactly, and the bound "
-                "is met by moving them at no loss; raise ridge, or leave that feature out"
+                "is met by moving them at no loss; raise ridge, or leave that feature out",
+                ConvergenceWarning,
             )
 
     def _search_step(
@@ -514,11 +519,6 @@ class Logistic:
 
     def _separates(self, w: Floats, value: float) -> bool:
         return value < _SEPARATED * self.weight.sum() or float(np.linalg.norm(w)) > 1 / _SEPARATED
-
-
-def warn_unconverged(message: str) -> None:
-    """Warn, at the caller of the function that calls this one."""
-    warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
 
 def merged(rows: Floats, weight: Floats) -> tuple[Floats, Floats]:

@@ -161,8 +161,10 @@ class FairBooster(HasPenaltyOptions, Saved):
             The fitted booster.
         """
         self._check_names()
-        eval_set = [eval_set] if isinstance(eval_set, tuple) else eval_set
-        X = X if is_dask(X) else as_features(X)
+        if isinstance(eval_set, tuple):
+            eval_set = [eval_set]
+        if not is_dask(X):
+            X = as_features(X)
         inputs = Inputs(y, sensitive_features, control_features, sample_weight, rows={"X": X})
         lists = {
             "eval_sensitive_features": eval_sensitive_features,
@@ -208,7 +210,8 @@ class FairBooster(HasPenaltyOptions, Saved):
             shares = problem.shares(
                 partial(self._reused_chances, inputs.rows["X"], arguments), seed
             )
-        objective = problem.make_objective(problem.training, self._risk_weight(problem), shares)
+        risk_weight = self._risk_weight(problem)
+        objective = problem.make_objective(problem.training, risk_weight, shares)
         descent = Descent(
             objective, float(self.strength), rounds=rounds, learning_rate=learning_rate
         )

@@ -14,10 +14,18 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from metrifair.boosting.objective import METRIC_NAME, PLACES, Descent, Expansion, loss_terms
+from metrifair.boosting.objective import (
+    METRIC_NAME,
+    PLACES,
+    Descent,
+    Expansion,
+    loss_terms,
+    nearest_places,
+)
 from metrifair.boosting.problem import (
     BoostingProblem,
     boosting_problem,
+    columns_of_sets,
     evaluation_rows,
     evaluation_sets,
     is_penalized,
@@ -27,20 +35,20 @@ from metrifair.metrics.pair import Pair
 from metrifair.metrics.penalty_options import penalty_options
 from metrifair.metrics.registry import training_metric, warn_without_estimate
 from metrifair.problem.attributes import group_codes
-from metrifair.problem.cells import Dependence
+from metrifair.problem.cells import Comparison, Dependence
 from metrifair.problem.criteria import criterion_named
-from metrifair.problem.missing_groups import warn_of_missing_groups
+from metrifair.problem.missing_groups import warn_of_groups
 from metrifair.problem.problem import Inputs, read_weights, warn_of_labels
 from metrifair.problem.tables import Table, as_features, columns, one_column
-from metrifair.problem.unknown_names import warn_of_unknown_names
-from metrifair.support.arrays import Floats
+from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import require
 from metrifair.training.objective import BINARY, Objective, scores
 
 
 def is_dask(table: Table) -> bool:
     """Whether a table is a Dask collection; imports nothing."""
-    return "dask" in sys.modules and sys.modules["dask"].is_dask_collection(table)
+    dask = sys.modules.get("dask")
+    return dask is not None and dask.is_dask_collection(table)
 
 
 def map_rows(function: Callable[..., Any], X: Table, *, like: NDArray[Any], **kwargs: Any) -> Any:
@@ -52,8 +60,11 @@ def map_rows(function: Callable[..., Any], X: Table, *, like: NDArray[Any], **kw
     if not is_dask(X):
         return function(as_features(X), **kwargs)
     delayed = _dask("dask").delayed(function)
-    lengths = X.chunks[0] if isinstance(X, _dask("dask.array").Array) else None
-    return _concatenate([delayed(part, **kwargs) for part in _partitions("X", X)], like, lengths)
+    lengths = None
+    if isinstance(X, _dask("dask.array").Array):
+        lengths = X.chunks[0]
+    parts = [delayed(part, **kwargs) for part in _partitions("X", X)]
+    return _concatenate(parts, like, lengths)
 
 
 def _concatenate(
@@ -61,11 +72,12 @@ def _concatenate(
 ) -> Any:
     """A Dask array of delayed parts, with the columns and the type of ``like``."""
     array = _dask("dask.array")
-    shape = like.shape[1:]
-    arrays = [
-        array.from_delayed(part, shape=(length, *shape), dtype=like.dtype)
-        for part, length in zip(parts, lengths or [np.nan] * len(parts), strict=True)
-    ]
+    if lengths is None:
+        lengths = [np.nan] * len(parts)
+    arrays = []
+    for part, length in zip(parts, lengths, strict=True):
+        shape = (length, *like.shape[1:])
+        arrays.append(array.from_delayed(part, shape=shape, dtype=like.dtype))
     return array.concatenate(arrays, allow_unknown_chunksizes=True)
 
 
@@ -104,36 +116,45 @@ def fit_on_cluster(
     """
     xgboost_dask = _dask("xgboost.dask")
     client = _client()
-    accepted = {"verbose", "sample_weight_eval_set", "sample_weight", "eval_set"}
-    if unknown := sorted(name for name in arguments if name not in accepted):
-        raise DataError(f"{unknown[0]} is not supported for Dask collections; leave it out")
+    unknown = arguments.keys() - {"verbose", "sample_weight_eval_set", "sample_weight", "eval_set"}
+    if unknown:
+        raise DataError(f"{min(unknown)} is not supported for Dask collections; leave it out")
     penalized = is_penalized(booster)
     if eval_set and penalized:
         evaluation_sets(eval_set, **lists)  # validates the lists
     X: Any = inputs.rows["X"]
-    entries = [[None] * len(eval_set) if entry is None else list(entry) for entry in lists.values()]
-    tables = [
-        (X, inputs.y, inputs.sensitive_features, inputs.control_features, inputs.sample_weight)
-    ]
-    tables += [(*pair, *more) for pair, *more in zip(eval_set, *entries, strict=True)]
-    parts = [_parts("eval_" if place else "", *table) for place, table in enumerate(tables)]
+    entries = columns_of_sets(lists, len(eval_set))
+    training_tables = (
+        X,
+        inputs.y,
+        inputs.sensitive_features,
+        inputs.control_features,
+        inputs.sample_weight,
+    )
+    eval_tables = [(*pair, *more) for pair, *more in zip(eval_set, *entries, strict=True)]
+    tables = [training_tables, *eval_tables]
+    parts = [_parts("", *training_tables), *(_parts("eval_", *table) for table in eval_tables)]
     params: dict[str, Any] = booster.get_xgb_params()
     objective: dict[str, Any] = {}
     if penalized:
         columns, objective = _penalized(booster, params, parts)
     else:
-        columns = [{"label": label, "weight": weight} for _, label, _, _, weight in tables]
+        columns = [{"label": label, "weight": weight} for _, label, *_, weight in tables]
+    names = None
+    if hasattr(X, "columns"):
+        names = list(map(str, X.columns))
     matrix = partial(
         xgboost_dask.DaskDMatrix,
         client,
         missing=booster.missing,
         enable_categorical=booster.enable_categorical,
         # Dask may leave a worker without a partition, which cannot read the names from its rows.
-        feature_names=list(map(str, X.columns)) if hasattr(X, "columns") else None,
+        feature_names=names,
     )
     training, *evaluated = (
-        matrix(table[0], **kwargs) for table, kwargs in zip(tables, columns, strict=True)
+        matrix(rows, **kwargs) for (rows, *_), kwargs in zip(tables, columns, strict=True)
     )
+    evals = [(entry, f"validation_{place}") for place, entry in enumerate(evaluated)]
     with _explain_lost_workers(client):
         result = xgboost_dask.train(
             client,
@@ -143,7 +164,7 @@ def fit_on_cluster(
             early_stopping_rounds=booster.early_stopping_rounds,
             verbose_eval=arguments.get("verbose", False),
             callbacks=booster.callbacks,
-            evals=[(entry, f"validation_{place}") for place, entry in enumerate(evaluated)],
+            evals=evals,
             **objective,
         )
     booster._Booster = result["booster"]
@@ -163,27 +184,34 @@ def _penalized(
         raise DataError(
             "expected_groups=True is not computed where X is a Dask collection", remedy=remedy
         )
-    warn_without_estimate(booster.metric, penalty_options(booster).estimate, default="rows")
-    problem = boosting_problem(booster, _representative_rows(booster, parts[0]))
+    options = penalty_options(booster)
+    warn_without_estimate(booster.metric, options.estimate, default="rows")
+    rows_of_all = _representative_rows(booster, parts[0])
+    problem = boosting_problem(booster, rows_of_all)
     if problem.scheme.classes not in ((), (0, 1)):
         raise DataError(
             "y must contain 0 and 1 where X is a Dask collection, got "
             f"{list(problem.scheme.classes)}"
         )
-    warn_of_labels(problem.training.problem, problem.training.weight)
-    warn_of_unknown_names(problem.training.problem, problem.training.weight)
-    warn_of_missing_groups(problem.training.problem, problem.training.weight)
+    rows = problem.training
+    warn_of_labels(rows.problem, rows.weight)
+    warn_of_groups(rows.problem, rows.weight)
     booster.left_out_ = problem.trainable.left_out
     plan = ClusterPlan(booster, problem)
     check_summable(plan.objective, weighted=parts[0].sample_weight is not None)
-    params["disable_default_eval_metric"] = booster.eval_metric in (None, [None], (None,))
+    has_no_metric = booster.eval_metric in (None, [None], (None,))
+    params["disable_default_eval_metric"] = has_no_metric
     if params.get("base_score") is None:
         start = problem.start  # XGBoost takes the prediction instead of the margin
-        params["base_score"] = 1 / (1 + np.exp(-start)) if problem.scheme.classes else start
-    columns = [
-        _matrix_columns(partitions.with_all(_prepared, problem), partitions) for partitions in parts
-    ]
-    return columns, {"obj": plan, "custom_metric": plan.metric if len(parts) > 1 else None}
+        params["base_score"] = start
+        if problem.scheme.classes:
+            params["base_score"] = 1 / (1 + np.exp(-start))
+    columns = []
+    for partitions in parts:
+        prepared = partitions.with_all(_prepared, problem)
+        columns.append(_matrix_columns(prepared, partitions))
+    metric = plan.metric if len(parts) > 1 else None
+    return columns, {"obj": plan, "custom_metric": metric}
 
 
 class ClusterPlan:
@@ -217,28 +245,26 @@ class ClusterPlan:
 
     def metric(self, output: Floats, matrix: Any) -> tuple[str, float]:
         """The penalized risk of an evaluation set: of its rows on all workers."""
-        if id(matrix) not in self.evaluations:
-            self.evaluations[id(matrix)] = self._make_risk(matrix, total=None, positive_weight=1.0)
+        risk: Any = self.evaluations.get(id(matrix))
+        if risk is None:
+            risk = self._make_risk(matrix, total=None, positive_weight=1.0)
+            self.evaluations[id(matrix)] = risk
         assert self.descent is not None
-        risk: Any = self.evaluations[id(matrix)]
         return METRIC_NAME, self.descent.report(risk, output)
 
     def _make_risk(self, matrix: Any, *, total: float | None, positive_weight: float) -> SummedRisk:
         targets = matrix.get_label().astype(np.float64)
-        weight = (
-            matrix.get_weight().astype(np.float64)
-            if len(matrix.get_weight())
-            else np.ones(len(targets))
-        )
+        weight = matrix.get_weight().astype(np.float64)
+        if not len(weight):
+            weight = np.ones(len(targets))
         cell = matrix.get_float_info("label_lower_bound").astype(np.int64)
-        in_risk = (
-            weight
-            if positive_weight == 1
-            else weight * np.where(targets == 1, positive_weight, 1.0)
-        )
+        in_risk = weight
+        if positive_weight != 1:
+            in_risk = weight * np.where(targets == 1, positive_weight, 1.0)
         together = xgboost_together()
         if total is None:
-            total = float(together.sum(np.array([weight.sum()]))[0])
+            own_total = np.array([weight.sum()])
+            total = float(together.sum(own_total)[0])
         return SummedRisk(
             self.objective,
             LocalRows(targets, cell, weight, in_risk),
@@ -326,23 +352,32 @@ def _representative_rows(booster: Any, parts: Partitions) -> Inputs:
     ]
     if not tallies:
         raise DataError("y contains no rows of positive weight; pass at least one of each class")
-    names = tallies[0].names
     merged: dict[tuple[Any, ...], Floats] = {}
     for tally in tallies:
         for combination, sums in tally.sums.items():
             merged[combination] = merged.get(combination, 0.0) + sums
     rows: list[tuple[Any, ...]] = []
-    for combination, (count, weight, first, second) in merged.items():
-        mean = first / weight
-        deviation = float(np.sqrt(max(0.0, second / weight - mean**2)))
-        copies = 2 if count > 1 else 1
-        for sign in (-1, 1)[:copies]:
-            target = combination[0] if labels else mean + sign * deviation * (copies - 1)
-            rows.append((target, *combination[1:], weight / copies))
+    for (label, *others), sums in merged.items():
+        targets = _targets_with_moments(*sums)
+        if labels:
+            targets = [label] * len(targets)
+        weight = sums[1] / len(targets)
+        rows += [(target, *others, weight) for target in targets]
     y, *values, weights = (list(column) for column in zip(*rows, strict=True))
-    groups = dict(zip(names[0], values, strict=False))
-    strata = dict(zip(names[1], values[len(names[0]) :], strict=True))
+    group_names, stratum_names = tallies[0].names
+    groups = dict(zip(group_names, values, strict=False))
+    strata = dict(zip(stratum_names, values[len(group_names) :], strict=True))
     return Inputs(y, groups or None, strata or None, np.array(weights), rows={})
+
+
+def _targets_with_moments(rows: float, weight: float, first: float, second: float) -> list[float]:
+    """Two targets with these moments, or that of the only row."""
+    mean = first / weight
+    if rows <= 1:
+        return [mean]
+    variance = second / weight - mean**2
+    deviation = float(np.sqrt(max(0.0, variance)))
+    return [mean - deviation, mean + deviation]
 
 
 class _Tally(NamedTuple):
@@ -360,38 +395,45 @@ def _tally(y: Table, groups: Table, strata: Table, weight: Table, labels: bool) 
         return None
     target = one_column("y", y)
     weights = read_weights("sample_weight", weight, len(target))
-    row_weight = np.ones(len(target)) if weights is None else weights
-    outcome = {"y": target if labels else np.zeros(len(target))}
+    if weights is None:
+        weights = np.ones(len(target))
     group_columns = {}
     if groups is not None:
         group_columns = columns("sensitive_features", groups)
     stratum_columns = {}
     if strata is not None:
         stratum_columns = columns("control_features", strata)
-    tables = [outcome, group_columns, stratum_columns]
+    # Rows are summed by label; of a numeric target, the moments are computed.
+    zeros = np.zeros(len(target))
+    outcome = zeros
+    numbers = zeros
+    if labels:
+        outcome = target
+    else:
+        numbers = target.astype(np.float64)
+    tables = [{"y": outcome}, group_columns, stratum_columns]
     coded = [group_codes(table) for table in tables if table]
     values = [attribute.groups for part in coded for attribute in part.attributes]
-    combinations, inverse = np.unique(
-        np.hstack([part.codes for part in coded]), axis=0, return_inverse=True
-    )
-    numbers = np.zeros(len(target)) if labels else target.astype(np.float64)
+    codes = np.hstack([part.codes for part in coded])
+    combinations, inverse = np.unique(codes, axis=0, return_inverse=True)
+    place = inverse.reshape(-1)
     moments = [
-        (row_weight > 0).astype(np.float64),
-        row_weight,
-        row_weight * numbers,
-        row_weight * numbers**2,
+        (weights > 0).astype(np.float64),
+        weights,
+        weights * numbers,
+        weights * numbers**2,
     ]
-    sums = np.stack(
-        [np.bincount(inverse.reshape(-1), moment, len(combinations)) for moment in moments], 1
-    )
-    by_values = {
-        tuple(
-            names[code] if code >= 0 else None for names, code in zip(values, row, strict=True)
-        ): total
-        for row, total in zip(combinations, sums, strict=True)
-        if total[1] > 0
-    }
-    return _Tally((tuple(group_columns), tuple(stratum_columns)), by_values)
+    of_combinations = [np.bincount(place, moment, len(combinations)) for moment in moments]
+    by_values = {}
+    for codes_of_row, sums in zip(combinations, np.stack(of_combinations, 1), strict=True):
+        if sums[1] > 0:
+            row = tuple(
+                names[code] if code >= 0 else None
+                for names, code in zip(values, codes_of_row, strict=True)
+            )
+            by_values[row] = sums
+    names_of_columns = (tuple(group_columns), tuple(stratum_columns))
+    return _Tally(names_of_columns, by_values)
 
 
 def _prepared(
@@ -399,12 +441,18 @@ def _prepared(
 ) -> NDArray[np.float32]:
     """Target, cell and weight of each row of a partition."""
     if _is_weightless(weight):
-        idle = 1 + max(
-            max(comparison.left + comparison.right) for comparison in problem.scheme.comparisons
-        )
-        return np.tile(np.array([0, idle, 0], dtype=np.float32), (len(one_column("y", y)), 1))
+        count = len(one_column("y", y))
+        idle = _number_of_cells(problem.scheme.comparisons)
+        row = np.array([0, idle, 0], dtype=np.float32)
+        return np.tile(row, (count, 1))
     rows = evaluation_rows(problem, Inputs(y, groups, strata, weight, rows={}))
-    return np.stack([rows.targets, rows.cell, rows.weight], 1).astype(np.float32)
+    columns_of_rows = np.stack([rows.targets, rows.cell, rows.weight], 1)
+    return columns_of_rows.astype(np.float32)
+
+
+def _number_of_cells(comparisons: Sequence[Comparison]) -> int:
+    """The number of cells that are compared."""
+    return 1 + max(max(comparison.left + comparison.right) for comparison in comparisons)
 
 
 def _is_weightless(weight: Table | None) -> bool:
@@ -416,9 +464,12 @@ def _matrix_columns(prepared: Sequence[Any], parts: Partitions) -> dict[str, Any
     """Label, cell and weight as collections; cells are passed as a bound of the label, which
     our objectives ignore.
     """
-    table = _concatenate(prepared, np.zeros((0, 3), dtype=np.float32)).persist()
+    like = np.zeros((0, 3), dtype=np.float32)
+    table = _concatenate(prepared, like).persist()
     by_name = {"label": table[:, 0], "label_lower_bound": table[:, 1]}
-    return by_name if parts.sample_weight is None else {**by_name, "weight": table[:, 2]}
+    if parts.sample_weight is not None:
+        by_name["weight"] = table[:, 2]
+    return by_name
 
 
 class Together(NamedTuple):
@@ -432,9 +483,13 @@ def xgboost_together() -> Together:
     """The all-reduce of the XGBoost training in this process."""
     from xgboost import collective  # noqa: PLC0415
 
+    def reduced(values: Floats, operation: Any) -> Floats:
+        together: Floats = collective.allreduce(values, operation).reshape(values.shape)
+        return together
+
     return Together(
-        lambda values: collective.allreduce(values, collective.Op.SUM).reshape(values.shape),
-        lambda values: collective.allreduce(values, collective.Op.MAX).reshape(values.shape),
+        partial(reduced, operation=collective.Op.SUM),
+        partial(reduced, operation=collective.Op.MAX),
     )
 
 
@@ -442,7 +497,7 @@ class LocalRows(NamedTuple):
     """The rows of one process."""
 
     targets: Floats  # (n,): 1 at the later of two classes, or numbers
-    cell: NDArray[np.int64]  # (n,)
+    cell: Integers  # (n,)
     weight: Floats  # (n,): weight of each row in the comparisons
     in_risk: Floats  # (n,): and in the risk
 
@@ -477,21 +532,20 @@ class SummedRisk:
         return torch.as_tensor((self.rows.targets - self.center) / self.spread)
 
     @cached_property
-    def _sides(self) -> list[list[NDArray[np.int64]]]:
+    def _sides(self) -> list[list[Integers]]:
         """The rows here on either side of each comparison."""
+
+        def rows_in(cells: Sequence[int]) -> Integers:
+            return np.flatnonzero(np.isin(self.rows.cell, cells))
+
         return [
-            [
-                np.flatnonzero(np.isin(self.rows.cell, cells))
-                for cells in (comparison.left, comparison.right)
-            ]
+            [rows_in(comparison.left), rows_in(comparison.right)]
             for comparison in self.objective.comparisons
         ]
 
     @cached_property
     def _cells(self) -> int:
-        return 1 + max(
-            max(comparison.left + comparison.right) for comparison in self.objective.comparisons
-        )
+        return _number_of_cells(self.objective.comparisons)
 
     def at(self, output: ArrayLike) -> Expansion:
         """Both terms of all rows, and their slopes by the outputs (n,) of the rows here."""
@@ -502,24 +556,25 @@ class SummedRisk:
         risk, unfairness, slope = self._terms(standard, score.detach().numpy())
         (by_output,) = torch.autograd.grad(score, moving, torch.as_tensor(slope))
         loss = loss_terms(self.objective.task, standard, self._targets, self.spread)
+        unit = self.total_weight * loss.unit
         return Expansion(
             risk,
             unfairness,
             loss.slope.numpy() * in_risk,
             loss.curvature.numpy() * in_risk,
-            by_output.numpy() * (self.total_weight * loss.unit),
+            by_output.numpy() * unit,
         )
 
     def value(self, output: ArrayLike, strength: float) -> float:
         """Risk + strength x unfairness of all rows."""
         standard = self._standard(output)
-        risk, unfairness, _ = self._terms(standard, self._score(standard).numpy())
+        score = self._score(standard).numpy()
+        risk, unfairness, _ = self._terms(standard, score)
         return risk + strength * unfairness
 
     def _standard(self, output: ArrayLike) -> Tensor:
-        return (
-            torch.as_tensor(np.asarray(output, dtype=np.float64).reshape(-1)) - self.center
-        ) / self.spread
+        outputs = np.asarray(output, dtype=np.float64).reshape(-1)
+        return (torch.as_tensor(outputs) - self.center) / self.spread
 
     def _score(self, standard: Tensor) -> Tensor:
         objective = self.objective
@@ -533,37 +588,50 @@ class SummedRisk:
 
     def _terms(self, standard: Tensor, score: Floats) -> tuple[float, float, Floats]:
         """The risk, the unfairness, and its slope by the score of each row here."""
-        own_risk = float(
-            self.rows.in_risk @ self.objective.task.loss(standard, self._targets).numpy()
-        )
+        losses = self.objective.task.loss(standard, self._targets)
+        own_risk = float(self.rows.in_risk @ losses.numpy())
         # Probabilities fill their range. Other scores may have an outlier, which would leave few
         # places to most.
-        bent = self.objective.task.name != BINARY.name or self.objective.penalize != "prediction"
-        bent = bent or self.objective.criterion.score != "prediction"
-        line = score / (1 + np.abs(score)) if bent else score
-        ends = [-line.min(), line.max()] if len(line) else [-np.inf, -np.inf]
-        low, high = self.together.maximum(np.array(ends)) * [-1, 1]
+        objective = self.objective
+        bent = (
+            objective.task.name != BINARY.name
+            or objective.penalize != "prediction"
+            or objective.criterion.score != "prediction"
+        )
+        line = score
+        if bent:
+            line = score / (1 + np.abs(score))
+        own_low = np.min(line, initial=np.inf)
+        own_high = np.max(line, initial=-np.inf)
+        ends = self.together.maximum(np.array([-own_low, own_high]))
+        low = -ends[0]
+        high = ends[1]
         width = (high - low) / (PLACES - 1) or 1.0
-        place = np.minimum(((line - low) / width + 0.5).astype(np.int64), PLACES - 1)
+        place = nearest_places(line, low, width, PLACES)
         points = low + width * np.arange(PLACES)
-        points = points / (1 - np.abs(points)) if bent else points
+        if bent:
+            points = points / (1 - np.abs(points))
         cells = self._cells
         # Rows without weight, and of groups that are not compared, are beyond the last cell.
-        on_grid = np.minimum(self.rows.cell, cells) * PLACES + place
-        flat = np.bincount(on_grid, self.rows.weight, (cells + 1) * PLACES)[: cells * PLACES]
-        summed = self.together.sum(np.append(flat, own_risk))
+        size = cells * PLACES
+        compared_cell = np.minimum(self.rows.cell, cells)
+        on_grid = compared_cell * PLACES + place
+        own_counts = np.bincount(on_grid, self.rows.weight, size + PLACES)[:size]
+        summed = self.together.sum(np.append(own_counts, own_risk))
         grid = summed[:-1].reshape(cells, PLACES)
         risk = float(summed[-1]) / self.total_weight
         value = 0.0
         slope = np.zeros(len(score))
-        for comparison, places, counts in zip(
-            self.objective.comparisons, self._sides, self.objective.weights, strict=True
+        for comparison, sides, factor in zip(
+            objective.comparisons, self._sides, objective.weights, strict=True
         ):
-            sides = grid[list(comparison.left)].sum(0), grid[list(comparison.right)].sum(0)
-            distance, *tables = self._distance(points, *sides)
-            value += counts * distance
-            for mine, table in zip(places, tables, strict=True):
-                slope[mine] += (counts * table)[place[mine]] * self.rows.weight[mine]
+            left = grid[list(comparison.left)].sum(0)
+            right = grid[list(comparison.right)].sum(0)
+            distance, *tables = self._distance(points, left, right)
+            value += factor * distance
+            for rows, table in zip(sides, tables, strict=True):
+                slopes = (factor * table)[place[rows]]
+                slope[rows] += slopes * self.rows.weight[rows]
         return risk, value, slope
 
     def _distance(
@@ -573,23 +641,36 @@ class SummedRisk:
         either at each place.
         """
         if self.objective.metric == "energy":
-            n = left.sum()
-            m = right.sum()
-            fresh = self.objective.estimate == "population"
-            a, b = (2 * np.cumsum(side) - side - total for side, total in ((left, n), (right, m)))
-            across = 2 / (n * m)
-            within = [2 / (total * (total - fresh)) for total in (n, m)]
-            tables = across * b - within[0] * a, across * a - within[1] * b
-            return float((left * tables[0] + right * tables[1]) @ points), *tables
+            return self._energy_distance(points, left, right)
         mass = np.concatenate([left, right])
         there = np.flatnonzero(mass)
-        moving = torch.as_tensor(np.concatenate([points, points])[there]).requires_grad_()
-        sizes = int((there < PLACES).sum()), int((there >= PLACES).sum())
-        pair = Pair(moving, (sizes[0],), (sizes[1],), torch.as_tensor(mass[there]))
-        distance = training_metric(self.objective.metric, estimate="batch")(pair)
+        mass = mass[there]
+        moving = torch.as_tensor(points[there % PLACES]).requires_grad_()
+        n = int((there < PLACES).sum())
+        m = len(there) - n
+        metric = training_metric(self.objective.metric, estimate="batch")
+        distance = metric(Pair(moving, (n,), (m,), torch.as_tensor(mass)))
+        (slope,) = torch.autograd.grad(distance, moving)
         table = np.zeros(2 * PLACES)
-        table[there] = torch.autograd.grad(distance, moving)[0].numpy() / mass[there]
+        table[there] = slope.numpy() / mass
         return distance.item(), table[:PLACES], table[PLACES:]
+
+    def _energy_distance(
+        self, points: Floats, left: Floats, right: Floats
+    ) -> tuple[float, Floats, Floats]:
+        """The energy distance, and its slopes, by counting."""
+        n = left.sum()
+        m = right.sum()
+        fresh = self.objective.estimate == "population"
+        a = 2 * np.cumsum(left) - left - n
+        b = 2 * np.cumsum(right) - right - m
+        across = 2 / (n * m)
+        within_left = 2 / (n * (n - fresh))
+        within_right = 2 / (m * (m - fresh))
+        of_left = across * b - within_left * a
+        of_right = across * a - within_right * b
+        distance = (left * of_left + right * of_right) @ points
+        return float(distance), of_left, of_right
 
 
 def check_summable(objective: Objective, *, weighted: bool) -> None:

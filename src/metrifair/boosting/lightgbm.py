@@ -317,11 +317,9 @@ def _evaluation(
         metrics = [metric]
     odd = [name for name in metrics if names is not None and name not in names]
     if odd:
-        allowed = (
-            f"be among {', '.join(names or ())}"
-            if names
-            else "be left out for more than two classes"
-        )
+        allowed = "be left out for more than two classes"
+        if names:
+            allowed = f"be among {', '.join(names)}"
         raise DataError(
             f"eval_metric must {allowed} where strength > 0, since LightGBM sees log-odds "
             f"there, got {odd[0]!r}; {METRIC_NAME} is always evaluated"

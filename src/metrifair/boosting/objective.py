@@ -5,7 +5,6 @@ round.
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -16,14 +15,15 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from metrifair.batches.samples import Batch, join_samples
-from metrifair.errors import Diverged, MetrifairWarning
+from metrifair.errors import Diverged
 from metrifair.metrics.dependence import covariance_form, dependence_slopes
 from metrifair.metrics.namespaces import namespace_for
 from metrifair.metrics.quadratic import energy_coefficients, energy_slopes, projected
 from metrifair.metrics.registry import Estimate
 from metrifair.metrics.torch_namespace import random_directions
 from metrifair.problem.cells import Sides
-from metrifair.support.arrays import AnyFloats, Floats, Integers
+from metrifair.support.arrays import AnyFloats, Floats, Integers, distinct_codes
+from metrifair.support.user_warnings import warn_user
 from metrifair.training.objective import BINARY, MULTICLASS, Objective, Task, scores
 
 Shares = tuple[Floats, Floats]
@@ -52,7 +52,9 @@ def cancelling(noise: Floats, label_noise: Floats | None) -> Floats:
     """
     if label_noise is None:
         return np.zeros_like(noise)
-    return np.clip(noise, np.minimum(label_noise, 0.0), np.maximum(label_noise, 0.0))
+    least = np.minimum(label_noise, 0.0)
+    most = np.maximum(label_noise, 0.0)
+    return np.clip(noise, least, most)
 
 
 def on_grid(task: Task, rows: int) -> bool:
@@ -102,12 +104,15 @@ def loss_terms(
     """
     if task.vector:
         prediction = torch.softmax(output, 1)
-        wrong = prediction - torch.nn.functional.one_hot(y.long(), prediction.shape[1])
-        return LossTerms(prediction, wrong, class_curvature * prediction * (1 - prediction), 1.0)
+        label = torch.nn.functional.one_hot(y.long(), prediction.shape[1])
+        curvature = class_curvature * prediction * (1 - prediction)
+        return LossTerms(prediction, prediction - label, curvature, 1.0)
     if task.name == BINARY.name:  # by name: a task from another process is another object
         prediction = torch.sigmoid(output)
-        return LossTerms(prediction, prediction - y, prediction * (1 - prediction), 1.0)
-    return LossTerms(output, (output - y) * spread, torch.ones_like(output), spread / 2)
+        curvature = prediction * (1 - prediction)
+        return LossTerms(prediction, prediction - y, curvature, 1.0)
+    slope = (output - y) * spread
+    return LossTerms(output, slope, torch.ones_like(output), spread / 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,25 +151,33 @@ class PenalizedRisk:
         samples = self.batch.samples
         task = self.objective.task
         share = self.total_weight / len(samples)
-        weight = samples.weight.unsqueeze(1) if task.vector else samples.weight
+        weight = samples.weight
+        if task.vector:
+            weight = weight.unsqueeze(1)
         loss = loss_terms(task, standard, samples.y, self.spread, self.class_curvature)
+        losses = task.loss(standard, samples.y)
+        risk = float(samples.weight @ losses) / len(samples)
         if not self._by_counting:
             unfairness, slopes = self._by_autograd(standard)
         elif task.vector:
             unfairness, slopes = self._sliced(loss.prediction)
-            mean = (loss.prediction * slopes).sum(-1, keepdim=True)
-            slopes = loss.prediction * (slopes - mean)  # from probabilities to outputs
+            mean_slope = (loss.prediction * slopes).sum(-1, keepdim=True)
+            slopes = loss.prediction * (slopes - mean_slope)  # from probabilities to outputs
         else:
             unfairness, slopes = self._count_distances(loss.prediction.numpy())
             slopes = slopes * loss.curvature  # which is the slope of the link
-        slopes_by_row = (slopes * (self.total_weight * loss.unit)).numpy()
+        unit = self.total_weight * loss.unit
+        slopes_by_row = (slopes * unit).numpy()
+        own_slope = None
+        if self._needs_own_slopes:
+            own_slope = slopes_by_row[1]
         return Expansion(
-            float(samples.weight @ task.loss(standard, samples.y)) / len(samples),
+            risk,
             unfairness,
             (loss.slope * (weight * share)).numpy(),
             (loss.curvature * weight * share).numpy(),
             slopes_by_row[0],
-            slopes_by_row[1] if self._needs_own_slopes else None,
+            own_slope,
         )
 
     @property
@@ -191,9 +204,11 @@ class PenalizedRisk:
         unfairness = objective.unfairness_of_scores(
             doubled, added.sides, added.samples.value, vector=vector
         )
-        slopes = [torch.autograd.grad(unfairness, moving)[0] / _LIGHT]
+        (slope,) = torch.autograd.grad(unfairness, moving)
+        slopes = [slope / _LIGHT]
         if self._needs_own_slopes:
-            slopes.append(self._own_by_autograd(output)[1].double())
+            _, own_slope = self._own_by_autograd(output)
+            slopes.append(own_slope.double())
         return unfairness.item(), torch.stack(slopes)
 
     def _own_by_autograd(self, output: Tensor) -> tuple[float, Tensor]:
@@ -201,26 +216,30 @@ class PenalizedRisk:
         self.objective.generator.manual_seed(0)  # the same projections at each call
         moving = output.detach().requires_grad_()
         unfairness = self.objective.unfairness(moving, self.batch)
-        return unfairness.item(), torch.autograd.grad(unfairness, moving)[0]
+        (slope,) = torch.autograd.grad(unfairness, moving)
+        return unfairness.item(), slope
 
     def _sliced(self, prediction: Tensor) -> tuple[float, Tensor]:
         """The unfairness of probabilities (n, classes), and its slopes by these, by counting
         along each direction.
         """
         generator = torch.Generator().manual_seed(0)  # the same ones in every round
-        directions = random_directions(self.objective.slices, prediction.shape[1], generator).to(
-            prediction.dtype
-        )
+        directions = random_directions(self.objective.slices, prediction.shape[1], generator)
+        directions = directions.to(prediction.dtype)
         along, shrinkage = projected(prediction, directions)
-        values, slopes = zip(
-            *(self._count_distances(projection) for projection in along.numpy()), strict=True
-        )
         total = len(directions) * shrinkage
-        return sum(values) / total, torch.stack(slopes, -1) @ directions / total
+        distances = [self._count_distances(projection) for projection in along.numpy()]
+        values, slopes = zip(*distances, strict=True)
+        slope = torch.stack(slopes, -1) @ directions / total
+        return sum(values) / total, slope
 
     def _standard(self, output: ArrayLike) -> Tensor:
-        shape = (len(self.batch.samples), -1) if self.objective.task.vector else (-1,)
-        standardized = torch.as_tensor(np.asarray(output).reshape(shape))
+        outputs = np.asarray(output)
+        if self.objective.task.vector:
+            outputs = outputs.reshape(len(self.batch.samples), -1)
+        else:
+            outputs = outputs.reshape(-1)
+        standardized = torch.as_tensor(outputs)
         if (self.center, self.spread) != (0.0, 1.0):
             standardized = (standardized.double() - self.center) / self.spread
         return standardized.to(self.batch.samples.y.dtype)
@@ -252,23 +271,28 @@ class PenalizedRisk:
         count = len(self.batch.samples)
         for side, shares in zip(self.batch.sides, self.shares or (), strict=True):
             every = torch.arange(count)[side.rows]
-            weights = (
-                torch.ones(len(every)).double() if side.weights is None else side.weights.double()
-            )
+            if side.weights is None:
+                weights = torch.ones(len(every)).double()
+            else:
+                weights = side.weights.double()
             rows = []
             weight = []
             sizes = []
-            for part, share in zip(
-                (slice(side.counts[0]), slice(side.counts[0], None)), shares, strict=True
-            ):
-                added = torch.as_tensor(share.nonzero()[0])
-                rows += [every[part], count + added]
-                weight += [weights[part], _LIGHT * torch.as_tensor(share)[added]]
-                sizes.append((len(rows[-2]) + len(added),))
-            sides.append(
-                Sides(torch.cat(rows), sizes[0], sizes[1], torch.cat(weight), side.fraction)
-            )
-        samples = replace(self.batch.samples, y=self.batch.samples.y.double())
+            first = side.counts[0]
+            parts = (slice(first), slice(first, None))
+            for part, share in zip(parts, shares, strict=True):
+                own = every[part]
+                added = torch.as_tensor(np.flatnonzero(share))
+                light = _LIGHT * torch.as_tensor(share)[added]
+                rows += [own, count + added]
+                weight += [weights[part], light]
+                sizes.append((len(own) + len(added),))
+            left, right = sizes
+            both_rows = torch.cat(rows)
+            both_weights = torch.cat(weight)
+            sides.append(Sides(both_rows, left, right, both_weights, side.fraction))
+        samples = self.batch.samples
+        samples = replace(samples, y=samples.y.double())
         return Batch(join_samples([samples, samples]), tuple(sides))
 
     def _count_distances(self, prediction: Floats) -> tuple[float, Tensor]:
@@ -276,22 +300,20 @@ class PenalizedRisk:
         groups, if they are needed.
         """
         value = 0.0
-        slopes = np.zeros((1 + self._needs_own_slopes, len(prediction)), dtype=prediction.dtype)
-        fraction = 0.0 if self.objective.estimate == "population" else 1.0  # all rows are present
+        shape = (1 + self._needs_own_slopes, len(prediction))
+        slopes = np.zeros(shape, dtype=prediction.dtype)
+        fraction = 1.0  # all rows are present
+        if self.objective.estimate == "population":
+            fraction = 0.0
         places = self._places(prediction)
-        for number, (side, weight) in enumerate(
-            zip(self.batch.sides, self.objective.weights, strict=True)
-        ):
+        for number, side in enumerate(self.batch.sides):
+            weight = self.objective.weights[number]
             if side.dependence is not None:
                 distance, slope = self._dependence(prediction, number)
                 slopes[:, side.rows] += slope * weight
                 value += distance * weight
                 continue
-            rows = (
-                np.arange(len(prediction))[side.rows]
-                if isinstance(side.rows, slice)
-                else side.rows.numpy()
-            )
+            rows = _positions(side, len(prediction))
             left = rows[: side.counts[0]]
             right = rows[side.counts[0] :]
             if places is None:
@@ -306,9 +328,11 @@ class PenalizedRisk:
             distance, *tables = energy_tables(place, points, left, right, fraction=fraction)
             value += distance * weight
             for number_of_side, group in enumerate((left, right)):
-                by_place = (tables[number_of_side] * weight).astype(prediction.dtype)
+                table = tables[number_of_side] * weight
+                by_place = table.astype(prediction.dtype)
                 if self.shares is not None:
-                    slopes[0] += by_place[place] * self.shares[number][number_of_side]
+                    share = self.shares[number][number_of_side]
+                    slopes[0] += by_place[place] * share
                 if self.shares is None or self._needs_own_slopes:
                     slopes[-1, group] += by_place[place[group]]
         return value, torch.from_numpy(slopes)
@@ -334,7 +358,8 @@ class PenalizedRisk:
             scores, side, values=self.batch.samples.value, estimate=estimate
         ).numpy()
         side_scores = scores.numpy()[side.rows]
-        return float(slopes @ (side_scores - side_scores.mean())), slopes
+        centered = side_scores - side_scores.mean()
+        return float(slopes @ centered), slopes
 
     @cached_property
     def _leveled(self) -> dict[int, LeveledDependence]:
@@ -344,12 +369,12 @@ class PenalizedRisk:
         samples = self.batch.samples
         if samples.value is None or self.objective.task is not BINARY or len(samples) < MANY_ROWS:
             return {}
+        estimate = self.objective.estimate
         by_place = {}
         for place, side in enumerate(self.batch.sides):
-            if side.dependence is not None and (
-                side.weights is None or self.objective.estimate != "population"
-            ):
-                by_place[place] = leveled_dependence(side, samples.value, self.objective.estimate)
+            is_leveled = side.weights is None or estimate != "population"
+            if side.dependence is not None and is_leveled:
+                by_place[place] = leveled_dependence(side, samples.value, estimate)
         return by_place
 
     def value(self, output: ArrayLike, strength: float) -> float:
@@ -358,8 +383,17 @@ class PenalizedRisk:
             terms = self.at(output)
             return terms.risk + strength * terms.unfairness
         with torch.no_grad():
-            risk, unfairness = self.objective(self._standard(output), self.batch)
+            standard = self._standard(output)
+            risk, unfairness = self.objective(standard, self.batch)
         return float(risk + strength * unfairness)
+
+
+def _positions(side: Sides, count: int) -> Integers:
+    """The positions of a side's rows among all."""
+    if isinstance(side.rows, slice):
+        return np.arange(count)[side.rows]
+    positions: Integers = side.rows.numpy()
+    return positions
 
 
 class Descent:
@@ -382,7 +416,8 @@ class Descent:
         self.round = 0
         self.limit = WIDEST
         growth = math.log(max(strength / FIRST_STRENGTH, 1.0))
-        self.warm_up = math.ceil(min(growth / max(learning_rate, 1e-9), rounds / 2))
+        rounds_to_grow = growth / max(learning_rate, 1e-9)
+        self.warm_up = math.ceil(min(rounds_to_grow, rounds / 2))
         self._before: tuple[float, Expansion] | None = None
 
     def strength_at(self, number: int) -> float:
@@ -394,7 +429,9 @@ class Descent:
         """
         if number >= self.warm_up:
             return self.strength
-        return float(FIRST_STRENGTH * (self.strength / FIRST_STRENGTH) ** (number / self.warm_up))
+        growth = self.strength / FIRST_STRENGTH
+        share_of_rounds = number / self.warm_up
+        return float(FIRST_STRENGTH * growth**share_of_rounds)
 
     def step(self, output: ArrayLike) -> tuple[Floats, Floats]:
         """Slope and curvature of every row for the next tree."""
@@ -406,15 +443,20 @@ class Descent:
             raise Diverged(problem, remedy=remedy)
         if self._before is not None:
             earlier, before = self._before
-            rose = terms.risk - before.risk + earlier * (terms.unfairness - before.unfairness) > 0
-            self.limit = min(WIDEST, self.limit * (_NARROWED if rose else _WIDENED))
+            change_of_unfairness = terms.unfairness - before.unfairness
+            change = terms.risk - before.risk + earlier * change_of_unfairness
+            if change > 0:
+                self.limit *= _NARROWED
+            else:
+                self.limit = min(WIDEST, self.limit * _WIDENED)
         self._before = strength, terms
         self.round += 1
         pull = strength * terms.unfairness_slope
         if terms.own_slope is not None:
             noise = strength * (terms.own_slope - terms.unfairness_slope)
             pull += cancelling(noise, self.training.label_noise)
-        curvature = terms.risk_curvature + np.abs(pull) / (self.limit * self.training.spread)
+        largest_step = self.limit * self.training.spread
+        curvature = terms.risk_curvature + np.abs(pull) / largest_step
         return terms.risk_slope + pull, np.maximum(curvature, _LEAST_CURVATURE)
 
     def report(self, other: PenalizedRisk, output: ArrayLike) -> float:
@@ -424,7 +466,9 @@ class Descent:
         falls every round.
         """
         rounds_left = self.warm_up - self.round
-        return _NOT_YET * rounds_left if rounds_left > 0 else other.value(output, self.strength)
+        if rounds_left > 0:
+            return _NOT_YET * rounds_left
+        return other.value(output, self.strength)
 
 
 def energy_tables(
@@ -439,19 +483,18 @@ def energy_tables(
     >>> energy_tables(np.array([0, 1, 1, 2]), np.array([0.0, 1.0, 3.0]), np.array([0, 1]), np.array([2, 3]), fraction=1)
     (1.5, array([-0.5, -1. , -0.5]), array([0.5, 1. , 0.5]))
     """
-    counts = [np.bincount(place[rows], minlength=len(points)) for rows in (left, right)]
+    count = len(points)
+    left_counts = np.bincount(place[left], minlength=count)
+    right_counts = np.bincount(place[right], minlength=count)
     n = len(left)
     m = len(right)
-    a, b = (
-        2 * np.cumsum(count) - count - float(size)
-        for count, size in zip(counts, (n, m), strict=True)
-    )
+    a = 2 * np.cumsum(left_counts) - left_counts - float(n)
+    b = 2 * np.cumsum(right_counts) - right_counts - float(m)
     of_left, of_right = energy_slopes(a, b, n, m, fractions=(fraction, fraction))
     # Slopes sum to 0 over all scores: any center gives the same value.
-    value = float(
-        (counts[0] * of_left + counts[1] * of_right) @ (points - points[len(points) // 2])
-    )
-    return value, of_left, of_right
+    centered = points - points[count // 2]
+    of_scores = left_counts * of_left + right_counts * of_right
+    return float(of_scores @ centered), of_left, of_right
 
 
 def grid_places(scores: AnyFloats) -> tuple[NDArray[np.int32], AnyFloats]:
@@ -460,12 +503,25 @@ def grid_places(scores: AnyFloats) -> tuple[NDArray[np.int32], AnyFloats]:
     """
     lowest = float(scores.min())
     highest = float(scores.max())
-    width = (highest - lowest) / (PLACES - 1) or 1.0
-    place = ((scores - scores.dtype.type(lowest)) * scores.dtype.type(1 / width) + 0.5).astype(
-        np.int32
-    )
-    np.minimum(place, PLACES - 1, out=place)
+    last = PLACES - 1
+    width = (highest - lowest) / last or 1.0
+    precision = scores.dtype.type
+    above_lowest = scores - precision(lowest)
+    steps = above_lowest * precision(1 / width)
+    place = (steps + 0.5).astype(np.int32)
+    np.minimum(place, last, out=place)
     return place, lowest + width * np.arange(PLACES)
+
+
+def nearest_places(scores: AnyFloats, lowest: float, width: float, count: int) -> Integers:
+    """The nearest of ``count`` places to each score, from the lowest upwards, one width apart.
+
+    >>> nearest_places(np.array([0.2, 0.7, 2.0]), 0.0, 0.5, 4)
+    array([0, 1, 3])
+    """
+    steps = (scores - lowest) / width
+    place = (steps + 0.5).astype(np.int64)
+    return np.minimum(place, count - 1)
 
 
 LEVELS = 256
@@ -478,7 +534,7 @@ class LeveledDependence(NamedTuple):
     (exact for names).
     """
 
-    level: NDArray[np.int64]  # (n,) of each row
+    level: Integers  # (n,) of each row
     distance: Floats  # (levels, levels)
     weight: Floats | None  # (n,), summing to 1; None: each row counts 1
     factors: tuple[float, float, float]  # of pairs, triples and quadruples; see metrics.covariance
@@ -489,25 +545,25 @@ class LeveledDependence(NamedTuple):
         lowest = float(scores.min())
         highest = float(scores.max())
         width = (highest - lowest) / (_PLACES - 1) or 1.0
-        place = np.minimum(((scores - lowest) / width + 0.5).astype(np.int64), _PLACES - 1)
+        place = nearest_places(scores, lowest, width, _PLACES)
         levels = len(self.distance)
         cell = place * levels + self.level
-        counts = (
-            np.bincount(cell, self.weight, minlength=_PLACES * levels)
-            .reshape(_PLACES, levels)
-            .astype(np.float64)
-        )
+        cells = _PLACES * levels
+        flat = np.bincount(cell, self.weight, minlength=cells).astype(np.float64)
+        counts = flat.reshape(_PLACES, levels)
         total = counts.sum(0)
         signed = 2 * np.cumsum(counts, 0) - counts - total  # below less above each place, by level
         sums = self.distance @ total
         pairs, triples, quadruples = self.factors
         plain = signed.sum(1, keepdims=True)
         inside = pairs * (signed @ self.distance) + quadruples * float(total @ sums) * plain
-        inside += triples / 2 * (sums * plain + (signed @ sums)[:, None])
+        of_triples = sums * plain + (signed @ sums)[:, None]
+        inside += triples / 2 * of_triples
         slopes = 2 * self.scale * inside.reshape(-1)[cell]
         if self.weight is not None:
             slopes *= self.weight
-        return width * float(slopes @ (place - float(place.mean()))), slopes
+        centered = place - float(place.mean())
+        return width * float(slopes @ centered), slopes
 
 
 def leveled_dependence(side: Sides, values: Tensor, estimate: Estimate) -> LeveledDependence:
@@ -518,25 +574,31 @@ def leveled_dependence(side: Sides, values: Tensor, estimate: Estimate) -> Level
     if dependence is None or dependence.scale is None:
         raise ValueError("the side has no dependence, or its scale is not known")
     attribute = values[side.rows, dependence.column].numpy()
-    weight = None if side.weights is None else side.weights.double().numpy()
+    weight = None
+    if side.weights is not None:
+        weight = side.weights.double().numpy()
     levels, level = np.unique(attribute, return_inverse=True)
     if len(levels) > LEVELS:
-        warnings.warn(
+        warn_user(
             f"{dependence.attribute} is cut into {LEVELS} levels of about equal size: there are "
             f"{len(attribute):,} "
-            f"rows and {len(levels):,} distinct values",
-            MetrifairWarning,
-            stacklevel=2,
+            f"rows and {len(levels):,} distinct values"
         )
         upto = np.cumsum(np.bincount(level, weight))
-        level = np.minimum(LEVELS - 1, (upto / upto[-1] * LEVELS * (1 - 1e-12)).astype(np.int64))[
-            level
-        ]
-        level = np.unique(level, return_inverse=True)[1]
-        sums = np.bincount(level, attribute if weight is None else weight * attribute)
+        below_one = 1 - 1e-12
+        steps = upto / upto[-1] * LEVELS * below_one
+        larger_level = np.minimum(LEVELS - 1, steps.astype(np.int64))
+        level = distinct_codes(larger_level[level])
+        if weight is not None:
+            attribute = weight * attribute
+        sums = np.bincount(level, attribute)
         levels = sums / np.bincount(level, weight)
+    if weight is not None:
+        weight = weight / weight.sum()
     distances = np.abs(levels[:, None] - levels)
     form = covariance_form(side, estimate, namespace_for(values))
-    factors = tuple(float(part.reshape(())) for part in (form.pairs, form.triples, form.quadruples))
-    share = None if weight is None else weight / weight.sum()
-    return LeveledDependence(level, distances, share, factors, dependence.scale)  # type: ignore[arg-type]
+    pairs = float(form.pairs.reshape(()))
+    triples = float(form.triples.reshape(()))
+    quadruples = float(form.quadruples.reshape(()))
+    factors = (pairs, triples, quadruples)
+    return LeveledDependence(level, distances, weight, factors, dependence.scale)

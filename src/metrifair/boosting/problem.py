@@ -9,7 +9,7 @@ the probability of each group, from a model that was not trained on the row.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -41,7 +41,7 @@ from metrifair.problem.problem import (
     problem_with_scheme_and_probabilities,
 )
 from metrifair.problem.tables import Table, as_labels
-from metrifair.support.arrays import Floats, Integers
+from metrifair.support.arrays import Floats, Integers, distinct_codes
 from metrifair.support.checks import check_switches
 from metrifair.training import weighted_moments
 from metrifair.training.objective import BINARY, MULTICLASS, Objective, Task, regression
@@ -93,31 +93,31 @@ def expected_shares(
         }
         if not sides:
             continue
-        context = np.stack([(left | right).any(1) for left, right in sides.values()], 1).astype(
-            np.float64
-        )
-        counts = context.any(1) & (group >= 0)
+        # which comparisons a row is in
+        context = [(left | right).any(1).astype(np.float64) for left, right in sides.values()]
+        counts = np.any(context, axis=0) & (group >= 0)
         # scores depend on labels, and the group depends on labels
         if problem.scheme.criterion.score != "prediction":
-            context = np.column_stack([context, np.asarray(problem.labels, dtype=np.float64)])
-        _, context_code = np.unique(context, axis=0, return_inverse=True)
-        weight = np.where(counts, 1.0 if problem.weight is None else problem.weight, 0.0)
+            context.append(np.asarray(problem.labels, dtype=np.float64))
+        weight = np.where(counts, problem.row_weights, 0.0)
         weight *= counts.sum() / weight.sum()  # boosters depend on the scale of weights
-        context_code = context_code.reshape(-1)
         chance = _group_probabilities(
             group,
-            context_code,
+            distinct_codes(np.stack(context, 1), axis=0),
             groups=len(attribute.groups),
             weight=weight,
             chances=chances,
             random=random,
         )
-        revealed = revealed and bool((chance.argmax(1) == group)[counts].all())
-        shares |= {
-            place: ((chance * left).sum(1), (chance * right).sum(1))
-            for place, (left, right) in sides.items()
-        }
-    return None if revealed else tuple(shares[place] for place in range(len(comparisons)))
+        is_group = chance.argmax(1) == group
+        revealed = revealed and bool(is_group[counts].all())
+        for place, (left, right) in sides.items():
+            on_left = (chance * left).sum(1)
+            on_right = (chance * right).sum(1)
+            shares[place] = (on_left, on_right)
+    if revealed:
+        return None
+    return tuple(shares[place] for place in range(len(comparisons)))
 
 
 def _group_probabilities(
@@ -135,23 +135,31 @@ def _group_probabilities(
     rows = np.flatnonzero(weight > 0)
     own = np.zeros((len(group), groups))
     own[rows, group[rows]] = 1.0
-    kinds, kind = np.unique((context * groups + group)[rows], return_inverse=True)
+    kind_of_row = context * groups + group
+    kinds, kind = np.unique(kind_of_row[rows], return_inverse=True)
     if len(kinds) == 1:
         return own
-    order = np.lexsort((random.random(len(rows)), kind))
-    fold = np.empty(len(rows), dtype=np.int64)
-    folds = FOLDS if len(rows) < 2 * MOST_ROWS else 2
-    fold[order] = np.arange(len(rows)) % folds
+    count = len(rows)
+    at_random = random.random(count)
+    order = np.lexsort((at_random, kind))
+    folds = 2
+    if count < 2 * MOST_ROWS:
+        folds = FOLDS
+    fold = np.empty(count, dtype=np.int64)
+    fold[order] = np.arange(count) % folds
     chance = np.zeros((len(group), groups))
     for held_out in range(folds):
-        learned, copies = _thinned(order[fold[order] != held_out], kind)
-        predicted = rows[fold == held_out]
+        others = order[fold[order] != held_out]
+        learned, copies = _thinned(others, kind)
         present, code = np.unique(kind[learned], return_inverse=True)
-        sample = GroupSample(rows[learned], code, weight[rows[learned]] * copies)
+        learned = rows[learned]
+        sample = GroupSample(learned, code, weight[learned] * copies)
+        predicted = rows[fold == held_out]
         fold_chances = chances(sample, predicted)
         for column, place in enumerate(kinds[present]):
-            same_context = context[predicted] == place // groups
-            chance[predicted[same_context], place % groups] = fold_chances[same_context, column]
+            context_of_kind, group_of_kind = divmod(place, groups)
+            same_context = context[predicted] == context_of_kind
+            chance[predicted[same_context], group_of_kind] = fold_chances[same_context, column]
     total = chance.sum(1, keepdims=True)
     np.divide(chance, total, out=own, where=total > 0)
     return own
@@ -161,13 +169,15 @@ def _thinned(order: Integers, kind: Integers) -> tuple[Integers, Floats]:
     """At most about ``MOST_ROWS`` of these rows, which are in order of their kinds, and how many
     rows each represents. Rare kinds keep more of their rows.
     """
-    counts = np.bincount(kind[order])
-    step = np.ceil(len(order) / MOST_ROWS)
-    steps = np.clip(counts // FEWEST_ROWS, 1, step).astype(np.int64)[kind[order]]
+    kind = kind[order]
+    counts = np.bincount(kind)
+    largest_step = np.ceil(len(order) / MOST_ROWS)
+    steps_of_kinds = np.clip(counts // FEWEST_ROWS, 1, largest_step)
+    step = steps_of_kinds.astype(np.int64)[kind]
     firsts = np.cumsum(counts) - counts
-    place = np.arange(len(order)) - firsts[kind[order]]
-    kept = place % steps == 0
-    return order[kept], steps[kept].astype(np.float64)
+    place = np.arange(len(order)) - firsts[kind]
+    kept = place % step == 0
+    return order[kept], step[kept].astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,12 +193,12 @@ class BoostingRows:
     @classmethod
     def of(cls, problem: Problem) -> BoostingRows:
         """The rows of a problem, with those of weight 0 in their places."""
-        weight = np.ones(len(problem)) if problem.weight is None else problem.weight
+        weight = problem.row_weights
         targets = np.asarray(problem.labels, dtype=np.float64)
         return cls(problem, expand_rows(problem, targets), expand_rows(problem, weight))
 
     @property
-    def cell(self) -> NDArray[np.int64]:
+    def cell(self) -> Integers:
         """The cell of each row; rows without weight are in a cell that is not compared."""
         unnamed = 1 + max(
             (max(comparison.left + comparison.right) for comparison in self.problem.comparisons),
@@ -200,7 +210,9 @@ class BoostingRows:
     def values(self) -> Floats | None:
         """Values of numeric attributes; 0 in rows without weight."""
         numbers = self.problem.attribute_values
-        return None if numbers is None else expand_rows(self.problem, numbers)
+        if numbers is None:
+            return None
+        return expand_rows(self.problem, numbers)
 
     def sides_by_probabilities(self, comparisons: Sequence[Comparison]) -> tuple[Sides, ...]:
         """The rows of each comparison, each once for each group of positive probability."""
@@ -262,7 +274,8 @@ class BoostingProblem:
             return self.center
         labels = self.training.targets.astype(np.int64)
         weight = self.training.weight
-        share = np.bincount(labels, weight, minlength=len(self.scheme.classes)) / weight.sum()
+        amounts = np.bincount(labels, weight, minlength=len(self.scheme.classes))
+        share = amounts / weight.sum()
         return np.log(share) if self.task.vector else math.log(share[1] / share[0])
 
     def shares(self, chances: Chances, random: np.random.RandomState) -> tuple[Shares, ...] | None:
@@ -289,12 +302,11 @@ class BoostingProblem:
         ):
             return None
 
-        places = np.arange(len(problem))
-        if problem.kept is not None:
-            places = np.flatnonzero(problem.kept)
+        places = problem.passed_rows
 
         def chances_of_kept(sample: GroupSample, predicted: Integers) -> Floats:
-            return chances(sample._replace(rows=places[sample.rows]), places[predicted])
+            rows = places[sample.rows]
+            return chances(sample._replace(rows=rows), places[predicted])
 
         # A row may be expected in a cell that no row has.
         shares = expected_shares(problem, self.trainable.complete, chances_of_kept, random)
@@ -317,37 +329,38 @@ class BoostingProblem:
         """The objective for rows; ``risk_weight`` multiplies the weight of each in the risk."""
         weight = rows.weight
         total = float(weight.sum())
-        in_risk = weight if risk_weight is None else weight * risk_weight
+        in_risk = weight
+        if risk_weight is not None:
+            in_risk = weight * risk_weight
         label_noise = None
         if shares is not None:
             label_noise = self._label_noise(rows, shares, in_risk)
         # Places on a grid need single precision only. Other scores need more: in a standardized
         # target with an outlier, all other values are so close together that single precision would
         # tie them.
-        precision = torch.float32 if on_grid(self.task, len(weight)) else torch.float64
+        precision = torch.float64
+        if on_grid(self.task, len(weight)):
+            precision = torch.float32
+        targets = (rows.targets - self.center) / self.spread
+        risk_weights = in_risk * (len(weight) / total)
         samples = Samples(
             torch.zeros(len(weight), 0),
-            torch.as_tensor((rows.targets - self.center) / self.spread, dtype=precision),
+            torch.as_tensor(targets, dtype=precision),
             torch.as_tensor(rows.cell),
-            torch.as_tensor(in_risk * (len(weight) / total), dtype=precision),
+            torch.as_tensor(risk_weights, dtype=precision),
             None if rows.values is None else torch.as_tensor(rows.values),
         )
-        uneven = None if (weight == weight[0]).all() else torch.as_tensor(weight)
+        is_even = (weight == weight[0]).all()
+        uneven = None if is_even else torch.as_tensor(weight)
         if shares is not None:
-            row_weight = np.ones(1) if uneven is None else weight
-            width = np.float32 if precision is torch.float32 else np.float64
-            shares = tuple(
-                ((left * row_weight).astype(width), (right * row_weight).astype(width))
-                for left, right in shares
-            )
+            shares = _weighted_shares(shares, None if is_even else weight, precision)
         comparisons = self.trainable.comparisons
         if rows.problem.probabilities is None:
             sides = tensor_sides(comparisons, samples.cell, uneven, drawn_from=samples.cell)
         else:
             sides = rows.sides_by_probabilities(comparisons)
-        curvature = getattr(self.booster, "_class_curvature", lambda _: 2.0)(
-            len(self.scheme.classes)
-        )
+        curvature_of = getattr(self.booster, "_class_curvature", lambda _: 2.0)
+        curvature = curvature_of(len(self.scheme.classes))
         return PenalizedRisk(
             self.objective(),
             Batch(samples, sides),
@@ -371,10 +384,21 @@ class BoostingProblem:
         cell = rows.cell
         columns = []
         for comparison, share in zip(self.trainable.comparisons, shares, strict=True):
-            for cells, expected in zip((comparison.left, comparison.right), share, strict=True):
+            for cells, expected in zip(comparison.sides, share, strict=True):
                 columns.append(np.isin(cell, cells) - expected)
         surprise = np.stack(columns, axis=1)
         return explained(surprise, targets, in_risk)
+
+
+def _weighted_shares(
+    shares: tuple[Shares, ...], weight: Floats | None, precision: torch.dtype
+) -> tuple[Shares, ...]:
+    """The shares times the weights of rows, if these differ, in the precision of scores."""
+    width = np.dtype(np.float32 if precision is torch.float32 else np.float64)
+    if weight is not None:
+        shares = tuple((left * weight, right * weight) for left, right in shares)
+    narrowed = [(left.astype(width), right.astype(width)) for left, right in shares]
+    return tuple(narrowed)
 
 
 def explained(surprise: Floats, targets: Floats, weight: Floats) -> Floats | None:
@@ -387,9 +411,11 @@ def explained(surprise: Floats, targets: Floats, weight: Floats) -> Floats | Non
     share = weight / weight.sum()
     centered = targets - share @ targets
     moments = surprise.T @ (share[:, None] * surprise)
-    slopes = np.linalg.pinv(moments, hermitian=True) @ (surprise.T @ (share * centered.T).T)
-    fitted = surprise @ slopes
-    if (share @ fitted**2).sum() <= _NOTABLE * (share @ centered**2).sum():
+    products = surprise.T @ (share * centered.T).T
+    fitted = surprise @ (np.linalg.pinv(moments, hermitian=True) @ products)
+    explained_variance = (share @ fitted**2).sum()
+    variance = (share @ centered**2).sum()
+    if explained_variance <= _NOTABLE * variance:
         return None
     part: Floats = (fitted.T * weight).T
     return part
@@ -398,8 +424,11 @@ def explained(surprise: Floats, targets: Floats, weight: Floats) -> Floats | Non
 def boosting_problem(booster: Any, inputs: Inputs) -> BoostingProblem:
     """The problem of a classifier, or of a regressor, whose target the objective standardizes."""
     settings = {
-        name: getattr(booster, name) for name in ("criterion", "intersectional", "continuous")
-    } | {"contrast": penalty_options(booster).contrast}
+        "criterion": booster.criterion,
+        "intersectional": booster.intersectional,
+        "continuous": booster.continuous,
+        "contrast": penalty_options(booster).contrast,
+    }
     if not hasattr(booster, "predict_proba"):
         if booster.pos_label is not None:
             raise DataError(
@@ -407,10 +436,10 @@ def boosting_problem(booster: Any, inputs: Inputs) -> BoostingProblem:
                 f"{booster.pos_label!r}"
             )
         numeric = _with_outcome(inputs, labels=False)
-        rows = BoostingRows.of(problem_with_probabilities(numeric, target="numbers", **settings))
-        moments = weighted_moments(
-            torch.as_tensor(rows.targets).unsqueeze(1), torch.as_tensor(rows.weight)
-        )
+        problem = problem_with_probabilities(numeric, target="numbers", **settings)
+        rows = BoostingRows.of(problem)
+        targets = torch.as_tensor(rows.targets).unsqueeze(1)
+        moments = weighted_moments(targets, torch.as_tensor(rows.weight))
         center, spread = (moment.item() for moment in moments)
         return BoostingProblem(booster, rows, regression(), center, spread)
     labeled = _with_outcome(inputs, labels=True)
@@ -428,15 +457,18 @@ def boosting_problem(booster: Any, inputs: Inputs) -> BoostingProblem:
             f"no sample with a sample_weight above 0 is of class {missing[0]!r}; leave such rows "
             "out of y"
         )
-    return BoostingProblem(
-        booster, BoostingRows.of(problem), BINARY if len(classes) == 2 else MULTICLASS
-    )
+    task = MULTICLASS
+    if len(classes) == 2:
+        task = BINARY
+    return BoostingProblem(booster, BoostingRows.of(problem), task)
 
 
 def evaluation_rows(problem: BoostingProblem, inputs: Inputs) -> BoostingRows:
     """An evaluation set, whose values have the meaning of the training rows."""
-    prepared = _with_outcome(inputs, labels=bool(problem.scheme.classes))
-    return BoostingRows.of(problem_with_scheme_and_probabilities(prepared, problem.scheme))
+    scheme = problem.scheme
+    prepared = _with_outcome(inputs, labels=bool(scheme.classes))
+    rows = problem_with_scheme_and_probabilities(prepared, scheme)
+    return BoostingRows.of(rows)
 
 
 def evaluation_sets(
@@ -449,11 +481,10 @@ def evaluation_sets(
         if entries is not None and (
             not isinstance(entries, (list, tuple)) or len(entries) != len(eval_set)
         ):
-            count = (
-                f"{len(entries)}"
-                if isinstance(entries, (list, tuple))
-                else f"a {type(entries).__name__}"
-            )
+            if isinstance(entries, (list, tuple)):
+                count = f"{len(entries)}"
+            else:
+                count = f"a {type(entries).__name__}"
             raise DataError(
                 f"{name} must be a list with one entry for each of {len(eval_set)} eval sets, got "
                 f"{count}"
@@ -464,18 +495,22 @@ def evaluation_sets(
             "a list with the "
             "groups of each eval set"
         )
-    columns = [
-        [None] * len(eval_set) if entries is None else list(entries) for entries in lists.values()
-    ]
+    columns = columns_of_sets(lists, len(eval_set))
     return [
         Inputs(y, groups, strata, weight, rows={"eval_X": X}, label="eval_y", prefix="eval_")
         for (X, y), groups, strata, weight in zip(eval_set, *columns, strict=True)
     ]
 
 
+def columns_of_sets(lists: Mapping[str, Sequence[Any] | None], count: int) -> list[Sequence[Any]]:
+    """Each of the lists; None for each evaluation set where a list was not passed."""
+    return [[None] * count if entries is None else entries for entries in lists.values()]
+
+
 def _with_outcome(inputs: Inputs, *, labels: bool) -> Inputs:
     """The same with labels, or numbers, that scikit-learn has checked."""
-    y: NDArray[Any] = column_or_1d(as_labels(inputs.y), dtype=None if labels else np.float64)
+    precision = None if labels else np.float64
+    y: NDArray[Any] = column_or_1d(as_labels(inputs.y), dtype=precision)
     assert_all_finite(y, input_name="y")
     if labels:
         check_classification_targets(y)

@@ -110,8 +110,9 @@ class _FairXGB(FairBooster):
 
     def _pace(self) -> tuple[int, float]:
         params = self.get_params()
-        rates = [params[name] for name in ("learning_rate", "eta") if params.get(name) is not None]
-        return int(self.get_num_boosting_rounds()), float([*rates, _LEARNING_RATE][0])
+        rates = [params.get(name) for name in ("learning_rate", "eta")]
+        rate = next((rate for rate in rates if rate is not None), _LEARNING_RATE)
+        return int(self.get_num_boosting_rounds()), float(rate)
 
     def _risk_weight(self, problem: BoostingProblem) -> Floats | None:
         # ignored if there are several classes
@@ -137,7 +138,10 @@ class _FairXGB(FairBooster):
             if several and _FROM_3_1:
                 self.base_score = (start - np.mean(start)).tolist()
             elif not several:  # XGBoost expects the prediction instead of the margin
-                self.base_score = 1 / (1 + np.exp(-start)) if classes else start
+                if classes:
+                    self.base_score = 1 / (1 + np.exp(-start))
+                else:
+                    self.base_score = start
         try:
             fit(**plan.arguments)
         finally:
@@ -279,4 +283,6 @@ def _metrics(eval_metric: Any, plan: FitPlan) -> Any:
     def penalized_risk(_: Any, output: Any, sample_weight: Any = None) -> float:  # noqa: ARG001
         return penalized(output)
 
-    return [*metrics, penalized_risk] if metrics else penalized_risk
+    if metrics:
+        return [*metrics, penalized_risk]
+    return penalized_risk

@@ -11,7 +11,7 @@ import click
 
 from metrifair.cli.closed_pipe import discard_output, is_discarding
 from metrifair.cli.option_names import OPTION_NAMES
-from metrifair.errors import DataError, MissingExtra
+from metrifair.errors import DataError, MissingExtra, Remedies, Remedy
 from metrifair.support.checks import nearest_names
 from metrifair.support.lazy import missing_extra
 
@@ -88,18 +88,37 @@ class _Commands(click.Group):
         # OSError: of standard output; files have their own errors. EOFError: click would exit with
         # 1, as if unfair.
         except (DataError, MissingExtra, OSError, EOFError) as error:
-            message = error.text(OPTION_NAMES) if isinstance(error, DataError) else str(error)
-            words = " ".join([message, *getattr(error, "__notes__", [])]).split()
-            # On one line, without characters that could steer a terminal.
-            raise _Refusal(
-                "".join(sign if sign.isprintable() else "?" for sign in " ".join(words))
-            ) from error
+            raise _Refusal(self._line(ctx, error)) from error
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             ctx.exit(_INTERRUPTED)
         if is_discarding(ctx):
             ctx.exit(_PIPE_CLOSED)
         return result
+
+    def _line(self, ctx: click.Context, error: Exception) -> str:
+        """The message of an error on one line, without characters that could steer a terminal."""
+        message = str(error)
+        if isinstance(error, DataError):
+            error.remedy = self._possible_remedies(ctx, error.remedy)
+            message = error.text(OPTION_NAMES)
+        words = " ".join([message, *getattr(error, "__notes__", [])]).split()
+        return "".join(sign if sign.isprintable() else "?" for sign in " ".join(words))
+
+    def _possible_remedies(self, ctx: click.Context, remedy: Remedies | None) -> Remedies | None:
+        """The alternatives without options that only other commands have, if any is left."""
+        command = self.get_command(ctx, ctx.invoked_subcommand or "")
+        if command is None or remedy is None or isinstance(remedy, str | Remedy):
+            return remedy
+        options = {option for parameter in command.params for option in parameter.opts}
+        possible = []
+        for alternative in remedy:
+            name = ""
+            if isinstance(alternative, Remedy):
+                name = OPTION_NAMES.argument(alternative.argument)
+            if not name.startswith("--") or name in options:
+                possible.append(alternative)
+        return possible or remedy
 
 
 def _unknown_option(error: click.NoSuchOption) -> click.UsageError:

@@ -246,7 +246,7 @@ def command_text(ctx: click.Context) -> str:
     words += [
         part
         for limit in typed_limits(ctx)
-        for part in (limit.option, f"{limit.metric}={limit.value:g}")
+        for part in (limit.option, f"{limit.name}={limit.value:g}")
     ]
     return shlex.join(words)
 

@@ -116,9 +116,11 @@ def demo_command(output: Path, max_unfairness: float) -> None:
         raise DataError(
             f"cannot write to the folder {output}: {error.strerror}; name another --output"
         ) from error
-    from metrifair import FairClassifier, datasets, frontier
+    from metrifair import FairClassifier, datasets
+    from metrifair.api.frontier import requested_frontier
     from metrifair.cli.console import console, say
     from metrifair.cli.training import select_model, show_strengths
+    from metrifair.tradeoff.frontier import FrontierRequest
     from metrifair.wording.frontier import headline
 
     out = console()
@@ -128,14 +130,16 @@ def demo_command(output: Path, max_unfairness: float) -> None:
         f"Approval of {len(data.y):,} mortgage applications in Boston, by race. Training takes "
         "about 10 seconds.",
     )
-    front = frontier(
+    request = FrontierRequest(
         FairClassifier(model="linear", weight_decay=1e-5),
         data.X,
         data.y,
         sensitive_features=data.sensitive_features,
         strengths=[0, 0.1, 0.2, 0.5, 1, 2, 5, 10],
         random_state=0,
+        limit=max_unfairness,
     )
+    front = requested_frontier(request, None)
     model = select_model(front, max_unfairness=max_unfairness)
     say(out, *headline(front.view()))
     files = {

@@ -22,6 +22,7 @@ from metrifair.errors import DataError
 from metrifair.problem.criterion_names import OTHER_NAMES
 from metrifair.support.checks import check_known, did_you_mean, share_hint
 from metrifair.support.provenance import STATEMENTS
+from metrifair.tradeoff.family_names import AUTO_FAMILIES, COMMAND_FAMILIES
 from metrifair.wording.crosswalks import crosswalk_names
 from metrifair.wording.metrics import CRITERIA, METRIC_WORDS
 
@@ -142,8 +143,12 @@ def parse_families(text: str) -> list[str]:
     The portfolio checks the text after ``auto``.
     """
     names = list(dict.fromkeys(part.strip() for part in text.split(",")))
-    for name in names if names[0] != "auto" else ():
-        check_known("families", name, FAMILIES)
+    if names[0] == "auto":
+        return names
+    for name in names:
+        if name in AUTO_FAMILIES and name not in COMMAND_FAMILIES:
+            raise click.BadParameter(f"{name!r} is a family of auto; use auto,{name}")
+        check_known("families", name, ("auto", *COMMAND_FAMILIES))
     return names
 
 
@@ -182,12 +187,11 @@ TABLES = (".csv", ".tsv", ".parquet", ".arrow", ".ndjson")
 # registries import NumPy.
 METRIC_NAMES = tuple(METRIC_WORDS)
 CRITERION_NAMES = tuple(CRITERIA)
-# the first two around --model
-FAMILIES = ("barycenter", "threshold", "linear", "mlp", "lightgbm", "xgboost")
 _LISTS = {
     "metrics": alternatives_text(METRIC_NAMES),
     "criteria": f"{alternatives_text(CRITERION_NAMES)} (with --control)",
-    "families": ", ".join(FAMILIES),
+    "families": ", ".join(COMMAND_FAMILIES),
+    "auto_families": ", ".join(AUTO_FAMILIES),
     "tables": "csv, tsv, parquet, arrow or ndjson",
     "crosswalks": alternatives_text(crosswalk_names()),
 }

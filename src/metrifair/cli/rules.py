@@ -26,7 +26,7 @@ GAPS = (
     "accuracy_difference",
 )
 RATIOS = ("selection_ratio",)
-_OTHER_NAMES = {"gap": "kolmogorov"}  # as sentences call it
+_GAP = "gap"  # the word of sentences for the Kolmogorov distance
 _AT_MOST_1 = ("kolmogorov", "total_variation", *GAPS, *RATIOS)
 _ROUNDING = 1e-12  # as floats, 0.4 - 0.3 is a little above 0.1
 _META_KEY = "metrifair.limits"
@@ -42,6 +42,12 @@ class Limit(NamedTuple):
     value: float
     above: bool = True
     certain: bool = False
+    written: str | None = None  # the user's word for the metric, if it is another
+
+    @property
+    def name(self) -> str:
+        """The metric in messages: the user's word for it."""
+        return self.written or self.metric
 
     @property
     def option(self) -> str:
@@ -66,14 +72,15 @@ class Limited(click.ParamType):  # type: ignore[type-arg]  # not generic before 
         """The limit, or a usage error."""
         if isinstance(value, Limit):
             return value
-        metric, sign, number = str(value).partition("=")
-        metric = _OTHER_NAMES.get(metric.strip(), metric.strip())
+        name, sign, number = str(value).partition("=")
+        name = name.strip()
+        metric = "kolmogorov" if name == _GAP else name
         try:
             limit = float(number)
         except ValueError:
             limit = math.nan
-        if not sign or not metric or not (0 <= limit < math.inf):
-            example = f"{self.kind.metric}={self.kind.value:g}"
+        if not sign or not name or not (0 <= limit < math.inf):
+            example = f"{self.kind.name}={self.kind.value:g}"
             self.fail(
                 f"{value!r} is not METRIC=VALUE with a number from 0 upwards, such as {example}",
                 param,
@@ -83,13 +90,15 @@ class Limited(click.ParamType):  # type: ignore[type-arg]  # not generic before 
         if metric in opposite:
             turned = self.kind._replace(above=not self.kind.above).option
             self.fail(
-                f"{metric} is better when it is "
+                f"{name} is better when it is "
                 f"{'larger' if self.kind.above else 'smaller'}: use {turned}",
                 param,
                 ctx,
             )
-        above = METRIC_NAMES if self.kind.certain else (*METRIC_NAMES, *GAPS)
-        check_known(self.kind.option, metric, above if self.kind.above else RATIOS)
+        known = RATIOS
+        if self.kind.above:
+            known = (_GAP, *METRIC_NAMES, *(() if self.kind.certain else GAPS))
+        check_known(self.kind.option, name, known)
         if limit > 1 and metric in _AT_MOST_1:
             never = "never" if self.kind.above else "always"
             self.fail(
@@ -98,7 +107,7 @@ class Limited(click.ParamType):  # type: ignore[type-arg]  # not generic before 
                 param,
                 ctx,
             )
-        return self.kind._replace(metric=metric, value=limit)
+        return self.kind._replace(metric=metric, value=limit, written=name)
 
 
 LIMITS = combine_options(
@@ -109,15 +118,15 @@ LIMITS = combine_options(
             type=Limited(kind),
             expose_value=False,
             callback=lambda ctx, _param, value: ctx.meta.setdefault(_META_KEY, []).extend(value),
-            help=f"Exit with code 1 if {what}, such as {kind.metric}={kind.value:g}. Repeatable.",
+            help=f"Exit with code 1 if {what}, such as {kind.name}={kind.value:g}. Repeatable.",
         )
         for kind, what in (
             (
-                Limit("kolmogorov", 0.1),
-                "a distance (gap is kolmogorov), or a difference between rates, exceeds this value",
+                Limit("kolmogorov", 0.1, written=_GAP),
+                "the gap, another distance or a difference between rates exceeds this value",
             ),
             (
-                Limit("kolmogorov", 0.1, certain=True),
+                Limit("kolmogorov", 0.1, certain=True, written=_GAP),
                 "the lower end of a joint confidence interval exceeds this value",
             ),
             (Limit("selection_ratio", 0.8, above=False), "a ratio is below this value"),
@@ -198,7 +207,7 @@ def broken_figures(record: AuditRecord, limit: Limit) -> list[str]:
     undefined = [decision for decision in record.decisions if decision.selection_ratio is None]
     if not figures and not record.findings:
         raise DataError(
-            f"{limit.option} {limit.metric}: nothing could be compared, so there is no such "
+            f"{limit.option} {limit.name}: nothing could be compared, so there is no such "
             "figure; each "
             "comparison needs two groups with rows"
         )
@@ -206,10 +215,10 @@ def broken_figures(record: AuditRecord, limit: Limit) -> list[str]:
         from metrifair.wording.rates import ratio_text
 
         why = f"{undefined[0].attribute}, {undefined[0].within}: {ratio_text(undefined[0], record.settings)}"
-        raise DataError(f"{limit.option} {limit.metric}: the audit has no such figure. For {why}")
+        raise DataError(f"{limit.option} {limit.name}: the audit has no such figure. For {why}")
     if not figures and limit.certain:
         raise DataError(
-            f"{limit.option} {limit.metric}: it has no bounds that are valid for all comparisons "
+            f"{limit.option} {limit.name}: it has no bounds that are valid for all comparisons "
             "at once; use "
             f"{limit._replace(certain=False).option}, or rows without weights and groups of more "
             "rows"
@@ -220,7 +229,7 @@ def broken_figures(record: AuditRecord, limit: Limit) -> list[str]:
         and any(one.metric == limit.metric for one in record.findings)
     ):
         raise DataError(
-            f"{limit.option} {limit.metric}: every comparison has a group with a name that says it "
+            f"{limit.option} {limit.name}: every comparison has a group with a name that says it "
             "is not known",
             remedy=Remedy("known_names", detail=" if it is a real group"),
         )
@@ -229,7 +238,7 @@ def broken_figures(record: AuditRecord, limit: Limit) -> list[str]:
             "decisions: use --threshold" if not record.decisions else "labels that --label names"
         )
         raise DataError(
-            f"{limit.option} {limit.metric}: the audit has no such figure, as it needs {needed}"
+            f"{limit.option} {limit.name}: the audit has no such figure, as it needs {needed}"
         )
     return _lines(
         [(figure.mild, figure.where) for figure in figures if _breaks(figure.mild, limit)], limit
@@ -262,12 +271,12 @@ def _lines(beyond: Sequence[tuple[float, str]], limit: Limit) -> list[str]:
     if limit.certain:
         figure = "at least " if limit.above else "at most "
     lines = [
-        f"{limit.metric} is {figure}{value:.4g}, {side} {limit.value:g}: {where}"
+        f"{limit.name} is {figure}{value:.4g}, {side} {limit.value:g}: {where}"
         for value, where in sorted(beyond, reverse=limit.above)[:_SHOWN]
     ]
     if len(beyond) > _SHOWN:
         more = count_text(len(beyond) - _SHOWN, "more comparison")
-        lines.append(f"{limit.metric} is {side} {limit.value:g} in {more}")
+        lines.append(f"{limit.name} is {side} {limit.value:g} in {more}")
     return lines
 
 

@@ -24,7 +24,7 @@ from metrifair.cli.rules import SEVERAL_RATES
 from metrifair.errors import DataError
 from metrifair.wording.groups import GROUP_KEYS, gap_columns, group_table, search_summary
 from metrifair.wording.notes import note_text, rate_notes
-from metrifair.wording.rates import NO_VERDICT, STANDARD_WORDS, exclusions_sentence, ratio_text
+from metrifair.wording.rates import NO_VERDICT, exclusions_sentence, ratio_text
 from metrifair.wording.summary import audit_summary, rates_summary
 from metrifair.wording.tables import (
     BY_GROUP,
@@ -39,6 +39,7 @@ from metrifair.wording.tables import (
     finding_table,
     rate_columns,
     rate_rows,
+    rates_title,
 )
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ def show_rates(out: Console, record: AuditRecord) -> None:
         return
     standard = tables[0].standard
     if standard:
-        say(out, STANDARD_WORDS[standard].title, *rates_summary(record))
+        say(out, rates_title(tables), *rates_summary(record))
     worst = worst_ratio(record.decisions)
     shown_tables = rows_to_show(
         tables, _SHOWN, lambda table: (_smallest_ratio(table), -_rate_range(table))

@@ -102,7 +102,10 @@ def train_command(
     _check_threshold(threshold, rule, sweep)
     if choice.max_unfairness is None:
         sweep = sweep._replace(strengths=[strength], threshold=threshold, rule=rule)
-    _sweep(ctx, options, sweep, choice, reports, search=SearchEvidence(), delivers=True)
+    limit = choice.max_unfairness
+    _sweep(
+        ctx, options, sweep, choice, reports, search=SearchEvidence(), delivers=True, limit=limit
+    )
 
 
 def _check_threshold(threshold: float | None, rule: ThresholdRule | None, sweep: Sweep) -> None:
@@ -189,8 +192,11 @@ def frontier_command(
     """
     _check_choice(choice)
     _check_search(choice, search)
-    delivers = choice.max_unfairness is not None
-    _sweep(ctx, options, sweep, choice, reports, search=search, delivers=delivers)
+    limit = choice.max_unfairness
+    delivers = limit is not None
+    if any(path is not None for path in reports):
+        limit = None  # a report is written for any limit, and shows which ones can be met
+    _sweep(ctx, options, sweep, choice, reports, search=search, delivers=delivers, limit=limit)
 
 
 def _sweep(
@@ -202,8 +208,12 @@ def _sweep(
     *,
     search: SearchEvidence,
     delivers: bool,
+    limit: float | None,
 ) -> None:
-    """Train the models of a frontier, show them, and save the chosen one if it ``delivers``."""
+    """Train the models of a frontier, show them, and save the chosen one if it ``delivers``.
+
+    A ``limit`` that these rows cannot verify is refused before the training.
+    """
     if sweep.costs is not None and sweep.utility != "auto":
         raise click.UsageError("--cost is a utility of its own; leave --utility out")
     written = [choice.output, choice.held_out, sweep.ledger, search.evidence, search.scores]
@@ -219,10 +229,8 @@ def _sweep(
     _check_evidence(source, sweep, search)
     if sweep.strengths is None and ctx.get_parameter_source("model") is ParameterSource.DEFAULT:
         sweep = sweep._replace(families=sweep.families or (AUTO,))
-    # a report is written for any limit, and shows which ones can be met
-    is_reported = any(path is not None for path in reports)
-    limit = None if choice.best_effort or is_reported else choice.max_unfairness
-    front = source.frontier(sweep, command_text(ctx), limit=limit)
+    early_limit = None if choice.best_effort else limit
+    front = source.frontier(sweep, command_text(ctx), limit=early_limit)
     try:
         if delivers:
             chosen, unfinished = source.select(front, choice)

@@ -7,9 +7,6 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from metrifair.cli.console import say, show_columns
 from metrifair.cli.options import cuts_text, probabilities_text
 from metrifair.cli.training_file import TrainingFile
@@ -18,6 +15,7 @@ from metrifair.errors import MetrifairWarning
 from metrifair.estimators.table_model import TableModel
 from metrifair.figures.utility import Predictions
 from metrifair.saving.modelfile import fingerprint
+from metrifair.support.arrays import Integers
 from metrifair.wording import frontier as wording
 from metrifair.wording.frontier_tables import constant_row, short_columns
 from metrifair.wording.numbers import count_text
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
 
     from metrifair.api.frontier import Frontier
 
-Rows = NDArray[np.int64]
+Rows = Integers
 
 _NARROW = 100  # columns of a terminal without room for every figure
 _SHOWN = 8  # strengths in a table, about

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
@@ -23,7 +22,7 @@ from metrifair.auditing.sources.typed_tables import typed_text
 from metrifair.auditing.sources.used_rows import probabilities_in
 from metrifair.cli.columns import prediction_columns
 from metrifair.cli.console import collected_warnings, working
-from metrifair.cli.options import FAMILIES, continuous_argument, cuts_argument
+from metrifair.cli.options import continuous_argument, cuts_argument
 from metrifair.cli.tables import (
     PredictionTable,
     check_leakage,
@@ -44,7 +43,7 @@ from metrifair.problem.attributes import cuts_by_column, in_groups, number_facts
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.predictions import value_counts
-from metrifair.problem.problem import classes_in, positive_by_name
+from metrifair.problem.problem import classes_in, positive_by_name, positive_place
 from metrifair.problem.tables import (
     MOST_CLASSES,
     Column,
@@ -55,9 +54,10 @@ from metrifair.problem.tables import (
     take_rows,
 )
 from metrifair.problem.values import place_among
-from metrifair.support.arrays import Integers
+from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_known
 from metrifair.support.provenance import CUTS, Provenance, SourceFile, made_now
+from metrifair.tradeoff.family_names import POSTPROCESSORS
 from metrifair.tradeoff.frontier import (
     FrontierRequest,
     group_notes,
@@ -88,7 +88,7 @@ class TrainingFile:
 
     options: TrainingOptions
     table: pl.DataFrame  # all columns of the rows with a label
-    numbers: NDArray[np.int64]  # of these rows in the file, from 1
+    numbers: Integers  # of these rows in the file, from 1
     features: pl.DataFrame
     data: DataSet  # X contains the features unencoded
     arguments: dict[str, Any]  # further arguments of ``fit``
@@ -112,14 +112,14 @@ class TrainingFile:
         """The title of a report."""
         return self.options.title or f"{self.options.label} by {', '.join(self.options.attributes)}"
 
-    def encoder(self, rows: NDArray[np.int64]) -> TableEncoder:
+    def encoder(self, rows: Integers) -> TableEncoder:
         """An encoder fitted to these rows."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the notes contain it, for all rows
             return TableEncoder().fit(self.features[rows])
 
     def predictions(
-        self, model: TableModel, rows: NDArray[np.int64], predictions: Predictions | None = None
+        self, model: TableModel, rows: Integers, predictions: Predictions | None = None
     ) -> PredictionTable:
         """Predictions for these rows, beside their ids (or numbers in the file) and the columns
         that an audit needs.
@@ -326,7 +326,7 @@ class TrainingFile:
             "positive": positive,
             "continuous": numbers,
         }
-        if name not in FAMILIES[:2]:
+        if name not in POSTPROCESSORS:
             return _estimator(replace(options, model=name), strength=1.0, **settings)
         if numbers:
             raise DataError(
@@ -572,8 +572,9 @@ def _labels(options: TrainingOptions, frame: pl.DataFrame) -> tuple[Column, bool
 
 
 def _positive(options: TrainingOptions, labels: Column) -> object:
-    """The positive class: the one that the user names, or that two texts show; None: the last
-    in ascending order.
+    """The positive class that the user names; None: the last in ascending order, as in Python.
+
+    Two texts must be named unless their words show that the last one is positive.
     """
     classes = {str(label): label for label in sorted(set(labels.tolist()))}
     if options.positive is not None:
@@ -583,14 +584,13 @@ def _positive(options: TrainingOptions, labels: Column) -> object:
         check_known("--positive", options.positive, classes)
     if len(classes) != 2 or labels.dtype.kind in "bif":
         return None
-    place = positive_by_name(list(classes))
-    if place is None:
+    if positive_by_name(list(classes)) != positive_place(list(classes), None):
         counts = value_counts(Counter(map(str, labels)).items())
         raise DataError(
-            f"the label {options.label!r} does not show which value is positive: {counts}",
+            f"the positive value of the label {options.label!r} must be named: {counts}",
             remedy=Remedy("pos_label"),
         )
-    return None if place else next(iter(classes))
+    return None
 
 
 def _sensitive(
@@ -643,7 +643,7 @@ def _groups(option: str, series: pl.Series) -> Column:
     return names
 
 
-def _weights(series: pl.Series) -> NDArray[np.float64]:
+def _weights(series: pl.Series) -> Floats:
     """The weight of each row."""
     (column,) = columns(series.name, series).values()
     kind, values = typed(series.name, column)

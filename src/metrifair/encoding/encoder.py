@@ -4,7 +4,6 @@ as a value.
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from typing import Any, Literal, Self
 
@@ -30,6 +29,7 @@ from metrifair.problem.tables import Column, Table, categories
 from metrifair.problem.values import decimal_comma_in
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_integer
+from metrifair.support.user_warnings import warn_user
 
 _ROWS_OF_AN_ID = 20  # fewer rows are numbered 0, 1, 2 by chance
 
@@ -210,11 +210,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 _check_commas(name, column)
             is_text = isinstance(coder, Levels) and name not in categorical
             if is_text and (strays := strays_in(column.tolist())) is not None:
-                warnings.warn(
-                    f"{strays.note(name)}, or make it a category to have names.",
-                    UserWarning,
-                    stacklevel=3,
-                )
+                warn_user(f"{strays.note(name)}, or make it a category to have names.", UserWarning)
             if isinstance(coder, str):
                 self.dropped_[name] = coder
             else:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from torch import Tensor
 
@@ -19,6 +18,7 @@ from metrifair.errors import MetrifairWarning
 from metrifair.estimators.settings import objective_for, trainable
 from metrifair.problem.cells import Comparison
 from metrifair.problem.tables import Table
+from metrifair.support.arrays import Floats
 from metrifair.training.loop import thin_rows
 
 _WORK = 200_000  # approximate number of scores in one evaluation
@@ -105,7 +105,7 @@ def _lowest(value: Callable[[Tensor], Tensor], start: Tensor) -> float:
     SciPy's: the first use of ``torch.optim`` imports PyTorch's compiler, which takes seconds.
     """
 
-    def with_gradient(at: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def with_gradient(at: Floats) -> tuple[float, Floats]:
         point = torch.tensor(at, requires_grad=True)
         result = value(point)
         (gradient,) = torch.autograd.grad(result, point)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -39,6 +38,7 @@ from metrifair.metrics.registry import warn_without_estimate
 from metrifair.problem.attributes import group_codes
 from metrifair.problem.clusters import cluster_share
 from metrifair.problem.memberships import GroupProbabilities
+from metrifair.problem.missing_groups import warn_of_groups
 from metrifair.problem.problem import (
     Declared,
     Inputs,
@@ -46,6 +46,7 @@ from metrifair.problem.problem import (
     make_problem,
     problem_with_probabilities,
     problem_with_scheme,
+    warn_of_positive_label,
 )
 from metrifair.problem.tables import (
     Table,
@@ -59,6 +60,7 @@ from metrifair.saving.saved import Saved
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import make_seed
 from metrifair.support.reuse import reused
+from metrifair.support.user_warnings import warn_user
 from metrifair.training import Predictor, TrainedStack, train
 from metrifair.training.models import Model, Moments, Network, StackedModule, stack_parameters
 from metrifair.training.objective import Task
@@ -170,12 +172,10 @@ class FairEstimator(Settings, HasPenaltyOptions, Saved, BaseEstimator):
             longer = (
                 "" if self.epochs == "auto" else f", or train for more than {self.epochs} epochs"
             )
-            warnings.warn(
+            warn_user(
                 f"the model predicts the same for everyone: at strength {self.strength:g} training "
                 "found no model "
-                f"with a lower objective on these rows. Lower the strength{longer}",
-                MetrifairWarning,
-                stacklevel=2,
+                f"with a lower objective on these rows. Lower the strength{longer}"
             )
         return self
 
@@ -224,6 +224,9 @@ class FairEstimator(Settings, HasPenaltyOptions, Saved, BaseEstimator):
         self.scheme_ = data.problem.scheme
         if not hasattr(self, "learner_"):
             self.learner_ = _learner(self, data)
+            warn_of_positive_label(data.problem, getattr(self, "pos_label", None))
+        if not self.learner_.has_warned:
+            self.learner_.has_warned = warn_of_groups(data.problem)
         try:
             self.learner_.learn(data.samples())
         finally:  # an error discards its samples; the model of the samples before them is stored
@@ -498,21 +501,19 @@ def _warn_of_solutions(
         f"{strength:g}" for strength, end in zip(strengths, ends, strict=True) if not end.converged
     ]
     if unfinished:
-        warnings.warn(
+        warn_user(
             f"the solver had not converged after {MOST_ITERATIONS} iterations at strength "
             f"{', '.join(unfinished)}; "
             "scale X (PenaltyOptions(standardize=True)), or add some weight_decay",
             ConvergenceWarning,
-            stacklevel=4,
         )
     if separating:
         more = f" and {len(separating) - 5} others" if len(separating) > 5 else ""
         verb = "separate" if len(separating) > 1 else "separates"
-        warnings.warn(
+        warn_user(
             f"{', '.join(separating[:5])}{more} {verb} the classes, so that weights have no "
             "optimum; set weight_decay=1e-5",
             ConvergenceWarning,
-            stacklevel=4,
         )
 
 
@@ -540,7 +541,7 @@ def _warn_of_probabilities(models: TrainedStack, model: Model, data: FitData) ->
             remedy="remove its last layer if that is Sigmoid or Softmax",
         )
         # once in a search
-        reused(lambda: warnings.warn(warning, stacklevel=7), _warn_of_probabilities)
+        reused(lambda: warn_user(warning), _warn_of_probabilities)
 
 
 def fit_stack(
@@ -578,12 +579,10 @@ def model_output(estimator: Any, X: Table) -> Floats:
     """The output of the fitted model for each row, before any link."""
     check_is_fitted(estimator, "predictor_")
     if getattr(estimator, "n_updates_", None) == 0:
-        warnings.warn(
+        warn_user(
             "the model is not trained yet: its samples do not cover a batch with all groups. "
             "Predictions are close to "
-            "their base rate, or mean. Continue with partial_fit",
-            MetrifairWarning,
-            stacklevel=3,
+            "their base rate, or mean. Continue with partial_fit"
         )
     with _explain_bad_features(estimator, X):
         x = validate_data(estimator, as_features(X), dtype=np.float64, reset=False)

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from metrifair.errors import DataError, MetrifairWarning, Remedy, TooFewSamples
+from metrifair.errors import DataError, Remedy, TooFewSamples
 from metrifair.metrics.dependence import with_scale
 from metrifair.metrics.penalty_options import PenaltyOptions, penalty_options
 from metrifair.metrics.registry import MetricLike, facts_for, least_samples
 from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import Comparison, Dependence
 from metrifair.problem.criteria import Criterion
-from metrifair.problem.missing_groups import warn_of_missing_groups
-from metrifair.problem.problem import Problem, Scheme, warn_of_labels
-from metrifair.problem.unknown_names import warn_of_unknown_names
+from metrifair.problem.missing_groups import warn_of_groups
+from metrifair.problem.problem import Problem, Scheme, warn_of_labels, warn_of_positive_label
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_known, check_switches, is_integer, is_number
+from metrifair.support.user_warnings import warn_user
 from metrifair.training import Schedule
 from metrifair.training.models import Model, Network, StackedModule
 from metrifair.training.objective import Objective, Task
@@ -163,8 +161,8 @@ def trainable(aim: Aim, problem: Problem) -> Trainable:
     loses cells with one row, because one row shows nothing about the variation within its cell.
     """
     warn_of_labels(problem)
-    warn_of_unknown_names(problem)
-    warn_of_missing_groups(problem)
+    warn_of_positive_label(problem, getattr(aim, "pos_label", None))
+    warn_of_groups(problem)
     options = penalty_options(aim)
     of_population = options.estimate == "population"
     if problem.probabilities is not None and of_population:
@@ -202,12 +200,10 @@ def trainable(aim: Aim, problem: Problem) -> Trainable:
             )
         )
     if small:
-        warnings.warn(
+        warn_user(
             f"left out of the penalty, as too small to train on: {names}; their rows still count "
             "for the risk. Merge "
-            "small groups to include them",
-            MetrifairWarning,
-            stacklevel=4,
+            "small groups to include them"
         )
     return Trainable(tuple(comparisons), tuple(small), tuple(complete))
 
@@ -279,9 +275,7 @@ def objective_for(
     )
 
 
-def class_weights(
-    weight: ClassWeight, classes: Sequence[Any], counts: NDArray[np.float64]
-) -> tuple[float, ...]:
+def class_weights(weight: ClassWeight, classes: Sequence[Any], counts: Floats) -> tuple[float, ...]:
     """The weight of each class in the loss, as in scikit-learn, scaled so that the mean over the
     rows is 1.
 

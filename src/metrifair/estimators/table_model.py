@@ -33,7 +33,7 @@ from metrifair.saving.models import encoder_record, inner_record, make_content, 
 from metrifair.saving.records import TableModelRecord, file_errors
 from metrifair.saving.saved import Saved
 from metrifair.saving.scoring import TABLE_MODEL, TableScorer, table_model_record
-from metrifair.support.arrays import Floats
+from metrifair.support.arrays import Booleans, Floats
 from metrifair.support.checks import check_known, is_number
 
 
@@ -319,7 +319,7 @@ def _within_noise(estimate: UtilityEstimate, best: UtilityEstimate, problem: Pro
     return difference <= _NOISE * error + 1e-12
 
 
-def decision_gaps(decisions: NDArray[np.bool_], problem: Problem) -> Floats:
+def decision_gaps(decisions: Booleans, problem: Problem) -> Floats:
     """The largest difference of rates between the sides of a comparison, for each row of decisions
     (k, n): (k,).
 
@@ -327,7 +327,7 @@ def decision_gaps(decisions: NDArray[np.bool_], problem: Problem) -> Floats:
     """
     if problem.scheme.criterion.score == "loss":
         decisions = decisions != problem.is_positive
-    weight = np.ones(len(problem)) if problem.weight is None else problem.weight
+    weight = problem.row_weights
     cell = problem.cell
     largest = np.zeros(len(decisions))
     size = int(cell.max()) + 1

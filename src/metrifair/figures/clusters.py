@@ -8,9 +8,8 @@ rows.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from metrifair.support.arrays import Booleans, Floats, Integers
+from metrifair.support.arrays import Booleans, Floats, Integers, distinct_codes
 
 _ADDED = 4.0  # independent clusters that are added to the spread of a share: "plus four"
 
@@ -32,15 +31,16 @@ def numbered_by_content(clusters: Integers, *values: Integers) -> Integers:
     >>> numbered_by_content(np.array([7, 3, 7, 5]), np.array([1, 9, 1, 2]))
     array([2, 1, 2, 0])
     """
-    cluster = np.unique(clusters, return_inverse=True)[1].reshape(-1)
+    cluster = distinct_codes(clusters)
     sums = [
         np.bincount(cluster, part.astype(np.float64) ** power)
         for part in values[::-1]
         for power in (2, 1)
     ]
     order = np.lexsort([*sums, np.bincount(cluster)])
-    number = np.empty(len(order), np.int64)
-    number[order] = np.arange(len(order))
+    count = len(order)
+    number = np.empty(count, np.int64)
+    number[order] = np.arange(count)
     return np.asarray(number[cluster])
 
 
@@ -50,7 +50,7 @@ def by_cluster(values: Floats, clusters: Integers) -> Floats:
     >>> by_cluster(np.array([1.0, 2.0, 4.0]), np.array([3, 5, 3]))
     array([5., 2.])
     """
-    cluster = np.unique(clusters, return_inverse=True)[1].reshape(-1)
+    cluster = distinct_codes(clusters)
     return np.bincount(cluster, values).astype(np.float64)
 
 
@@ -72,7 +72,9 @@ def mean_variance(values: Floats, weights: Floats, clusters: Integers) -> float:
     0.125
     """
     share = weights / weights.sum()
-    return float((by_cluster(share * (values - share @ values), clusters) ** 2).sum())
+    parts = share * (values - share @ values)
+    sums = by_cluster(parts, clusters)
+    return float((sums**2).sum())
 
 
 def design_effect(values: Floats, weights: Floats, clusters: Integers) -> float:
@@ -87,7 +89,8 @@ def design_effect(values: Floats, weights: Floats, clusters: Integers) -> float:
     of_rows = (errors**2).sum()
     if of_rows == 0:
         return _kish(weights) / effective_clusters(weights, clusters)
-    return float(max(1.0, (by_cluster(errors, clusters) ** 2).sum() / of_rows))
+    of_clusters = (by_cluster(errors, clusters) ** 2).sum()
+    return max(1.0, float(of_clusters / of_rows))
 
 
 def share_size(is_one: Booleans, weights: Floats, clusters: Integers) -> float:
@@ -112,8 +115,10 @@ def share_size(is_one: Booleans, weights: Floats, clusters: Integers) -> float:
     variance = mean_variance(is_one.astype(np.float64), weights, clusters)
     if size > 1:
         variance *= (1 - 1 / rows) / (1 - 1 / size)
-    added = (size * share + _ADDED / 2) / (size + _ADDED)
-    variance_with_added = (size * variance + _ADDED * added * (1 - added) / size) / (size + _ADDED)
+    size_with_added = size + _ADDED
+    added = (size * share + _ADDED / 2) / size_with_added
+    of_added = _ADDED * added * (1 - added) / size
+    variance_with_added = (size * variance + of_added) / size_with_added
     fewest = size
     if variance != 0:
         fewest = min(size, spread / variance)
@@ -121,7 +126,7 @@ def share_size(is_one: Booleans, weights: Floats, clusters: Integers) -> float:
 
 
 def share_correlations(
-    selected: NDArray[np.bool_],
+    selected: Booleans,
     weights: Floats,
     groups: Integers,
     clusters: Integers,
@@ -135,16 +140,18 @@ def share_correlations(
            [1., 1.]])
     """
     count = int(groups.max()) + 1
-    cluster = np.unique(clusters, return_inverse=True)[1].reshape(-1)
+    cluster = distinct_codes(clusters)
     width = int(cluster.max()) + 1
     errors = np.zeros((count, width))
     for group in range(count):
         inside = groups == group
         share = weights[inside] / weights[inside].sum()
         values = selected[inside].astype(np.float64)
-        errors[group] = np.bincount(cluster[inside], share * (values - share @ values), width)
+        parts = share * (values - share @ values)
+        errors[group] = np.bincount(cluster[inside], parts, width)
     products = errors @ errors.T
-    scale = np.sqrt(np.outer(products.diagonal(), products.diagonal()))
+    variances = products.diagonal()
+    scale = np.sqrt(np.outer(variances, variances))
     correlations = np.divide(
         products,
         scale,

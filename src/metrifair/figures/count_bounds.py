@@ -15,7 +15,7 @@ import numpy as np
 
 from metrifair.figures.fold_gaps import BRIDGE, FEWEST_IN_FOLD, mean_square
 from metrifair.figures.intervals import Interval
-from metrifair.support.arrays import Booleans, Floats, Integers
+from metrifair.support.arrays import Booleans, Floats, Integers, distinct_codes, sums_upto
 
 _LARGEST_VARIANCE = 0.25  # of scores with two values
 _LEAST_LIKELIHOOD = float(np.finfo(np.float64).eps)
@@ -143,11 +143,18 @@ def _shares_below(side: IntervalCounts, ends: Floats) -> tuple[Floats, Floats, F
 
 def _shares(ends: Floats, places: Floats, rows: Integers, side: Literal["left", "right"]) -> Floats:
     """The shares of rows whose places are up to each end; with "left", before it."""
-    order = np.argsort(places, kind="stable")
-    upto = np.append(0, np.cumsum(rows[order]))
-    found = np.searchsorted(places[order], ends, side=side)
-    shares: Floats = upto[found] / upto[-1]
+    shares: Floats = _rows_below(ends, places, rows, side) / rows.sum()
     return shares
+
+
+def _rows_below(
+    ends: Floats, places: Floats, rows: Integers, side: Literal["left", "right"]
+) -> Integers:
+    """The number of rows whose places are below each end; up to it, with ``side="right"``."""
+    order = np.argsort(places, kind="stable")
+    upto = sums_upto(rows[order])
+    found = np.searchsorted(places[order], ends, side=side)
+    return upto[found]
 
 
 def square_bounds(counts: IntervalCounts, sides: CountedSides, kind: ScoreKind) -> Interval:
@@ -338,8 +345,13 @@ def utility_bounds(name: CountedUtility, counts: IntervalCounts) -> Interval:
     most = np.clip(np.maximum(*distance), 0.0, 1.0)
     if name == "brier":
         return _mean_bounds(counts, least**2, most**2)
-    losses = [-np.log(np.maximum(1 - part, _LEAST_LIKELIHOOD)) for part in (least, most)]
-    return _mean_bounds(counts, losses[0], losses[1], largest=-log(_LEAST_LIKELIHOOD))
+    return _mean_bounds(counts, _log_loss(least), _log_loss(most), largest=-log(_LEAST_LIKELIHOOD))
+
+
+def _log_loss(distance: Floats) -> Floats:
+    """The loss of probabilities this far from the label."""
+    likelihood = np.maximum(1 - distance, _LEAST_LIKELIHOOD)
+    return -np.log(likelihood)
 
 
 def _correct(counts: IntervalCounts) -> tuple[Floats, Floats]:
@@ -361,10 +373,11 @@ def _mean_bounds(
     """
     total = counts.total + counts.withheld
     low = float(counts.rows @ least)
-    high = float(counts.rows @ most) + largest * counts.withheld
+    high = float(counts.rows @ most)
     if not counts.withheld:
         return Interval(low / total, high / total)
-    return Interval(low / total, max(high / total, float(counts.rows @ most) / counts.total))
+    high_with_withheld = high + largest * counts.withheld
+    return Interval(low / total, max(high_with_withheld / total, high / counts.total))
 
 
 def _auc_bounds(counts: IntervalCounts) -> Interval:
@@ -383,20 +396,18 @@ def _auc_bounds(counts: IntervalCounts) -> Interval:
     if not pairs:
         return Interval(0.0, 1.0)
     further = _further_pairs(counts)
-    return Interval(least / (pairs + further), min(1.0, (most + further) / (pairs + further)))
+    all_pairs = pairs + further
+    high = (most + further) / all_pairs
+    return Interval(least / all_pairs, min(1.0, high))
 
 
 def _ordered_pairs(counts: IntervalCounts) -> tuple[float, float]:
     """The pairs whose positive row has the larger score: certainly, and possibly."""
     positive = counts.inside(counts.positive)
     negative = counts.inside(~counts.positive)
-    order = np.argsort(negative.high, kind="stable")
-    below = np.append(0, np.cumsum(negative.rows[order]))
-    certain = below[np.searchsorted(negative.high[order], positive.low, side="right")]
-    order = np.argsort(negative.low, kind="stable")
-    below = np.append(0, np.cumsum(negative.rows[order]))
+    certain = _rows_below(positive.low, negative.high, negative.rows, "right")
     # scores of one value lie in one interval, and count half
-    possible = below[np.searchsorted(negative.low[order], positive.high, side="left")]
+    possible = _rows_below(positive.high, negative.low, negative.rows, "left")
     return float(positive.rows @ certain), float(positive.rows @ possible)
 
 
@@ -427,12 +438,12 @@ def exact_utility(
     if name == "brier":
         return float(np.average(distance**2, weights=rows))
     if name == "log_loss":
-        return float(np.average(-np.log(np.maximum(1 - distance, _LEAST_LIKELIHOOD)), weights=rows))
+        return float(np.average(_log_loss(distance), weights=rows))
     ordered = 0.0
     pairs = 0.0
     for number in range(int(fold.max(initial=0)) + 1):
         inside = fold == number
-        place = np.unique(scores[inside], return_inverse=True)[1]
+        place = distinct_codes(scores[inside])
         size = int(place.max(initial=0)) + 1
         rows_inside = rows[inside]
         is_positive = positive[inside]

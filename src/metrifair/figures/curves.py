@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.figures.intervals import FEW
-from metrifair.support.arrays import Floats
+from metrifair.support.arrays import Floats, sums_upto
 
 _GRID = 101
 _MOST_POINTS = 2_000
@@ -51,19 +51,23 @@ def make_curves(
     if high <= low:
         high = low + max(1.0, 1e-9 * abs(low))
     # In few digits; far from 0 (times in seconds) it takes more to distinguish equal steps.
-    digits = min(17, 9 + int(np.log10(max(1.0, max(abs(low), abs(high)) / (high - low)))))
-    grid = np.unique(
-        [*(float(f"{score:.{digits}g}") for score in np.linspace(low, high, _GRID)), *marked]
-    )
+    largest = max(abs(low), abs(high))
+    steps = max(1.0, largest / (high - low))
+    digits = min(17, 9 + int(np.log10(steps)))
+    rounded = [float(f"{score:.{digits}g}") for score in np.linspace(low, high, _GRID)]
+    grid = np.unique([*rounded, *marked])
+    # marked: shown as a figure
+    decimals = 8 if marked else 5
     density = {}
     cumulative = {}
     for name, weight in weights.items():
         positive = weight > 0
         points = values[positive]
         share = weight[positive] / weight.sum()
-        below = np.append(0.0, np.cumsum(share))[np.searchsorted(points, grid, side="right")]
-        # marked: shown as a figure
-        cumulative[name] = np.minimum(below, 1.0).round(8 if marked else 5).tolist()
+        upto = sums_upto(share)
+        places = np.searchsorted(points, grid, side="right")
+        below = np.minimum(upto[places], 1.0)
+        cumulative[name] = below.round(decimals).tolist()
         # the bumps of fewer scores show where those are, not how scores are distributed
         if sizes[name] >= FEW:
             density[name] = _density(
@@ -92,14 +96,12 @@ def row_curves(
     sizes = {}
     for name, share in members.items():
         if share.any():
-            weights[name] = np.bincount(
-                place, share if weight is None else share * weight, len(values)
-            )
             sizes[name] = round(float(share.sum()))
+            amount = share if weight is None else share * weight
+            weights[name] = np.bincount(place, amount, len(values))
     below = [np.cumsum(amounts) / amounts.sum() for amounts in weights.values()]
-    return make_curves(
-        values, weights, sizes, ends, marked=[float(values[np.ptp(below, axis=0).argmax()])]
-    )
+    widest = np.ptp(below, axis=0).argmax()
+    return make_curves(values, weights, sizes, ends, marked=[float(values[widest])])
 
 
 def _density(
@@ -115,10 +117,16 @@ def _density(
     """
     length = float(grid[-1] - grid[0])
     away = (points - float(share @ points)) / length  # squares of huge scores would overflow
-    width = max(length * float(np.sqrt(share @ away**2)) * size**-0.2, length / (2 * (_GRID - 1)))
+    spread = float(np.sqrt(share @ away**2))
+    step = length / (_GRID - 1)
+    width = max(length * spread * size**-0.2, step / 2)
     if len(points) > _MOST_POINTS:
         levels = (np.arange(_MOST_POINTS) + 0.5) / _MOST_POINTS
-        points = points[np.minimum(np.searchsorted(np.cumsum(share), levels), len(points) - 1)]
+        places = np.searchsorted(np.cumsum(share), levels)
+        last = len(points) - 1
+        points = points[np.minimum(places, last)]
         share = np.full(_MOST_POINTS, 1.0 / _MOST_POINTS)
-    bumps = np.exp(-(((grid[:, None] - points) / width) ** 2) / 2) @ share
-    return [float(f"{height:.5g}") for height in bumps / (width * np.sqrt(2 * np.pi))]
+    distances = (grid[:, None] - points) / width
+    bumps = np.exp(-(distances**2) / 2) @ share
+    heights = bumps / (width * np.sqrt(2 * np.pi))
+    return [float(f"{height:.5g}") for height in heights]

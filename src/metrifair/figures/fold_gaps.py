@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from metrifair.support.arrays import AnyFloats, Booleans, Floats, Integers
+from metrifair.support.arrays import AnyFloats, Booleans, Floats, Integers, distinct_codes
 from metrifair.support.checks import rows_or_none
 
 FEWEST_IN_FOLD = 5
@@ -54,8 +54,9 @@ class FoldSides:
 
     def take(self, rows: Integers) -> FoldSides:
         """Some of the rows, as one fold."""
+        one_fold = np.zeros_like(rows)
         clusters = rows_or_none(self.clusters, rows)
-        return FoldSides(self.left[:, rows], self.right[:, rows], np.zeros_like(rows), clusters)
+        return FoldSides(self.left[:, rows], self.right[:, rows], one_fold, clusters)
 
     @cached_property
     def rows_in_folds(self) -> Floats:
@@ -71,10 +72,12 @@ class FoldSides:
     @cached_property
     def has_within(self) -> Booleans:
         """Of each comparison, whether both sides have enough rows in every fold."""
-        smallest = [
-            min(np.bincount(self.fold, side > 0, self.folds).min() for side in sides)
-            for sides in zip(self.left, self.right, strict=True)
-        ]
+        smallest = []
+        for left, right in zip(self.left, self.right, strict=True):
+            rows_on_left = np.bincount(self.fold, left > 0, self.folds)
+            rows_on_right = np.bincount(self.fold, right > 0, self.folds)
+            fewer = np.minimum(rows_on_left, rows_on_right)
+            smallest.append(fewer.min())
         return np.array(smallest) >= FEWEST_IN_FOLD
 
     @cached_property
@@ -82,7 +85,7 @@ class FoldSides:
         """The independent unit of each row, from 0: its cluster, or the row itself."""
         if self.clusters is None:
             return np.arange(len(self.fold))
-        return np.unique(self.clusters, return_inverse=True)[1].reshape(-1)
+        return distinct_codes(self.clusters)
 
     def chance(self, scores: Floats) -> Chance:
         """The mean squared distance of equal distributions of scores (n,): of all rows, and in
@@ -90,28 +93,35 @@ class FoldSides:
 
         Folds with equal shares of the labels differ less than folds that are drawn.
         """
-        chance = self.mean_squares(self.shares_squared(), self.bridge_factors(scores))
-        explained = self.explained_by_labels(scores)
-        return chance.less_within(explained[:, None, None] * chance.beyond_all_rows())
+        factors = self.bridge_factors(scores)
+        chance = self.mean_squares(self.shares_squared(), factors)
+        explained = self.explained_by_labels(scores)[:, None, None]
+        return chance.less_within(explained * chance.beyond_all_rows())
 
     def shares_squared(self, weights: Floats | None = None) -> Chance:
         """The sums of the squared shares that units have of their side: 1 / n for n equal rows.
 
         ``weights`` (draws, n) multiply those of the rows; those of one cluster are equal.
         """
-        first_rows = np.unique(self.units, return_index=True)[1]
-        drawn = np.ones((1, len(first_rows))) if weights is None else weights[:, first_rows]
+        _, first_rows = np.unique(self.units, return_index=True)
+        units = len(first_rows)
+        drawn = np.ones((1, units))
+        if weights is not None:
+            drawn = weights[:, first_rows]
         in_fold = self.fold[first_rows, None] == np.arange(self.folds)
-        pooled = np.zeros((len(self.left), len(drawn)))
-        within = np.zeros((len(self.left), len(drawn), self.folds))
+        comparisons = len(self.left)
+        pooled = np.zeros((comparisons, len(drawn)))
+        within = np.zeros((comparisons, len(drawn), self.folds))
         for sides in (self.left, self.right):
             for comparison, side in enumerate(sides):
-                amounts = np.bincount(self.units, side, len(first_rows))
-                totals = drawn @ (amounts[:, None] * in_fold)
-                squares = np.square(drawn) @ (np.square(amounts)[:, None] * in_fold)
+                amounts = np.bincount(self.units, side, units)[:, None]
+                totals = drawn @ (amounts * in_fold)
+                squares = np.square(drawn) @ (np.square(amounts) * in_fold)
+                all_squares = squares.sum(1)
+                total = totals.sum(1)
                 # a side without weight has no distance
                 with np.errstate(invalid="ignore", divide="ignore"):
-                    pooled[comparison] += squares.sum(1) / np.square(totals.sum(1))
+                    pooled[comparison] += all_squares / np.square(total)
                     within[comparison] += squares / np.square(totals)
         return Chance(pooled, within)
 
@@ -123,7 +133,8 @@ class FoldSides:
         """
 
         def of(amounts: Floats) -> Floats:
-            factor = factors.reshape(-1, *[1] * (amounts.ndim - 1))
+            further_axes = [1] * (amounts.ndim - 1)
+            factor = factors.reshape(-1, *further_axes)
             if self.clusters is not None:
                 clustered: Floats = factor * amounts
                 return clustered
@@ -138,10 +149,14 @@ class FoldSides:
         decisions, the variance of one of them, p (1 - p).
         """
         values = np.unique(scores)
-        if len(values) != 2:
-            return np.full(len(self.left), BRIDGE if len(values) > 2 else 0.0)
+        comparisons = len(self.left)
+        if len(values) < 2:
+            return np.zeros(comparisons)
+        if len(values) > 2:
+            return np.full(comparisons, BRIDGE)
         both = self.left + self.right
-        upper = both @ (scores == values[1]) / both.sum(axis=1)
+        is_upper = scores == values[1]
+        upper = both @ is_upper / both.sum(axis=1)
         factors: Floats = upper * (1 - upper)
         return factors
 
@@ -155,7 +170,8 @@ class FoldSides:
         ascending = scores[order]
         last = np.searchsorted(ascending, ascending, side="right") - 1
         labels = self.labels[order]
-        is_label = labels == np.unique(labels)[:, None]
+        distinct = np.unique(labels)
+        is_label = labels == distinct[:, None]
         shares = []
         for sides in (self.left, self.right):
             of_sides = [_share_between(is_label * side[order], last) for side in sides]
@@ -196,7 +212,8 @@ def mean_square(factor: Floats, share: Floats) -> Floats:
     array([0.01  , 0.0302])
     """
     fewer = np.where(factor == BRIDGE, _AT_ROWS_ONLY, 0.0)
-    squares: Floats = factor * share / np.square(1 + fewer * np.sqrt(share))
+    at_rows = 1 + fewer * np.sqrt(share)
+    squares: Floats = factor * share / np.square(at_rows)
     return squares
 
 
@@ -212,14 +229,15 @@ class Chance(NamedTuple):
 
     def repeated(self, draws: int) -> Chance:
         """That of the only draw, for each of so many draws."""
-        return Chance(self.pooled.repeat(draws, axis=1), self.within.repeat(draws, axis=1))
+        pooled = self.pooled.repeat(draws, axis=1)
+        within = self.within.repeat(draws, axis=1)
+        return Chance(pooled, within)
 
     def followed_by(self, others: Chance) -> Chance:
         """That of these draws and then of other ones."""
-        return Chance(
-            np.concatenate([self.pooled, others.pooled], axis=1),
-            np.concatenate([self.within, others.within], axis=1),
-        )
+        pooled = np.concatenate([self.pooled, others.pooled], axis=1)
+        within = np.concatenate([self.within, others.within], axis=1)
+        return Chance(pooled, within)
 
     def beyond_all_rows(self) -> Floats:
         """How much larger they are within folds than of all rows: (comparisons, draws, folds)."""
@@ -261,15 +279,17 @@ class DrawnShares:
     """
 
     def __init__(self, sides: FoldSides, comparison: int, weights: AnyFloats) -> None:
-        self._rows = np.flatnonzero(sides.compared[comparison])
-        left = sides.left[comparison][self._rows].astype(weights.dtype)
-        right = sides.right[comparison][self._rows].astype(weights.dtype)
-        drawn = np.ascontiguousarray(weights[:, self._rows].T)
-        fold = sides.fold[self._rows]
+        rows = np.flatnonzero(sides.compared[comparison])
+        left = sides.left[comparison, rows].astype(weights.dtype)
+        right = sides.right[comparison, rows].astype(weights.dtype)
+        drawn = np.ascontiguousarray(weights[:, rows].T)
+        fold = sides.fold[rows]
+        self._rows = rows
         self._within = _Parts(fold, sides.folds, left, right, drawn)
         self._pooled = self._within
         if sides.folds > 1:
-            self._pooled = _Parts(np.zeros_like(fold), 1, left, right, drawn)
+            one_fold = np.zeros_like(fold)
+            self._pooled = _Parts(one_fold, 1, left, right, drawn)
 
     def squared_distances(self, scores: Floats) -> SquaredDistances:
         """The squared distances of scores (n,), of one comparison."""
@@ -279,7 +299,8 @@ class DrawnShares:
         within = pooled
         if self._within is not self._pooled:
             within = self._within.largest_differences(compared, order)
-        return SquaredDistances(np.square(pooled[None, :, 0]), np.square(within[None]))
+        pooled = pooled[None, :, 0]
+        return SquaredDistances(np.square(pooled), np.square(within[None]))
 
 
 class _Parts:
@@ -299,14 +320,18 @@ class _Parts:
         self._parts = parts
         inside = part == np.arange(parts)[:, None]
         weights = drawn.astype(np.float64)
-        totals = [(inside * side.astype(np.float64)) @ weights for side in (left, right)]
-        self._missing = (totals[0] == 0) | (totals[1] == 0)
+        left_total = (inside * left.astype(np.float64)) @ weights
+        right_total = (inside * right.astype(np.float64)) @ weights
+        self._missing = (left_total == 0) | (right_total == 0)
+        # Without one of its sides, a part adds nothing to the sums of later parts.
+        left_total[self._missing] = np.inf
+        right_total[self._missing] = np.inf
         # one more row, of no share, fills up the last block of a part
-        self._shares = np.zeros((len(part) + 1, drawn.shape[1]), dtype=drawn.dtype)
-        for sign, side, total in zip((1, -1), (left, right), totals, strict=True):
-            # Without one of its sides, a part adds nothing to the sums of later parts.
-            total[self._missing] = np.inf
-            self._shares[:-1] += drawn * (sign * side[:, None] / total[part]).astype(drawn.dtype)
+        rows, draws = drawn.shape
+        self._shares = np.zeros((rows + 1, draws), dtype=drawn.dtype)
+        for side, total in ((left, left_total), (-right, right_total)):
+            share = side[:, None] / total[part]
+            self._shares[:-1] += drawn * share.astype(drawn.dtype)
 
     def largest_differences(self, scores: Floats, order: Integers) -> Floats:
         """The largest difference of the sides' distribution functions in each part:
@@ -316,24 +341,29 @@ class _Parts:
         i of all blocks at a time, so that the sums stay in the processor's cache.
         """
         length = -(-len(order) // _BLOCKS)
-        order = order[np.argsort(self._part[order], kind="stable")]
+        by_part = np.argsort(self._part[order], kind="stable")
+        order = order[by_part]
         size = np.bincount(self._part, minlength=self._parts)
+        end = np.cumsum(size)
         blocks = -(-size // length)
-        rows = np.full((int(blocks.sum()), length), len(order))
+        end_block = np.cumsum(blocks)
+        rows = np.full((end_block[-1], length), len(order))
         is_last = np.zeros(rows.shape, dtype=bool)
-        first_row = np.cumsum(size) - size
-        first_block = np.cumsum(blocks) - blocks
-        for start, count, block, many in zip(first_row, size, first_block, blocks, strict=True):
-            inside = order[start : start + count]
-            rows[block : block + many].reshape(-1)[:count] = inside
+        parts = np.flatnonzero(size)
+        blocks_of_parts = [slice(end_block[part] - blocks[part], end_block[part]) for part in parts]
+        for part, of_part in zip(parts, blocks_of_parts, strict=True):
+            count = size[part]
+            inside = order[end[part] - count : end[part]]
+            rows[of_part].reshape(-1)[:count] = inside
             # A distribution function is read after the last of equal scores.
-            last = np.append(np.diff(scores[inside]) != 0, count > 0)[:count]
-            is_last[block : block + many].reshape(-1)[:count] = last
+            changes = np.diff(scores[inside]) != 0
+            is_last[of_part].reshape(-1)[:count] = np.append(changes, values=True)
         high, low = self._extremes(rows, is_last)
         largest = np.full((self._parts, high.shape[1]), np.nan)
-        for place in np.flatnonzero(size):
-            chosen = slice(first_block[place], first_block[place] + blocks[place])
-            largest[place] = np.maximum(high[chosen].max(0), -low[chosen].min(0))
+        for part, of_part in zip(parts, blocks_of_parts, strict=True):
+            above = high[of_part].max(0)
+            below = -low[of_part].min(0)
+            largest[part] = np.maximum(above, below)
         largest[largest < _LEAST_GAP] = 0.0
         largest[self._missing] = np.nan
         return largest.T
@@ -371,9 +401,11 @@ def corrected_squares(distances: SquaredDistances, chance: Chance, sides: FoldSi
     known = np.isfinite(per_fold)
     rows = known * sides.rows_in_folds
     total = rows.sum(-1)
-    within = (np.where(known, per_fold, 0.0) * rows).sum(-1) / np.maximum(total, 1.0)
-    both = sides.has_within[:, None] & (total > 0)
-    squares = np.where(both, (pooled + within) / 2, pooled)
+    sums = (np.where(known, per_fold, 0.0) * rows).sum(-1)
+    within = sums / np.maximum(total, 1.0)
+    mean = (pooled + within) / 2
+    has_both = sides.has_within[:, None] & (total > 0)
+    squares = np.where(has_both, mean, pooled)
     worst: Floats = np.nanmax(squares, axis=0)
     return worst
 
@@ -383,8 +415,9 @@ def gap_without_chance(lines: Floats, sides: FoldSides) -> float:
     that chance explains.
     """
     once = np.ones((1, len(sides.fold)))
-    squares = [
-        corrected_squares(squared_distances(line, sides, once), sides.chance(line), sides)[0]
-        for line in lines
-    ]
-    return sqrt(max(0.0, float(max(squares))))
+    squares = []
+    for line in lines:
+        distances = squared_distances(line, sides, once)
+        corrected = corrected_squares(distances, sides.chance(line), sides)
+        squares.append(float(corrected[0]))
+    return sqrt(max(0.0, *squares))

@@ -59,7 +59,8 @@ class SampleEstimate(NamedTuple):
     def over(self, other: SampleEstimate) -> SampleEstimate:
         """The ratio of two estimates of the same rows."""
         ratio = self.value / other.value
-        return SampleEstimate(ratio, (self.influence - ratio * other.influence) / other.value)
+        influence = self.influence - ratio * other.influence
+        return SampleEstimate(ratio, influence / other.value)
 
     def of_rows(self, inside: Booleans) -> SampleEstimate:
         """The same estimate among more rows: ``inside`` marks its own."""
@@ -78,17 +79,21 @@ class SampleEstimate(NamedTuple):
         """
         squares = float((self.influence**2).sum())
         fourth = float((self.influence**4).sum())
-        freedom = max(1.0, squares**2 / fourth - 1) if fourth > 0 else 1.0
+        freedom = 1.0
+        if fourth > 0:
+            freedom = max(1.0, squares**2 / fourth - 1)
         quantile = student_quantile(freedom, (1 + confidence) / 2)
         linear = quantile**2 * squares * (freedom + 1) / freedom
         further = quantile**2 * self.variance
-        shift = linear / self.quadratic / 2 if self.quadratic > 0 else 0.0
-        half = (
-            sqrt(shift**2 + 2 * shift * max(0.0, self.value) + further)
-            if shift
-            else sqrt(linear + further)
-        )
-        return Interval(self.value + shift - half, self.value + shift + half)
+        shift = 0.0
+        if self.quadratic > 0:
+            shift = linear / self.quadratic / 2
+        if shift:
+            half = sqrt(shift**2 + 2 * shift * max(0.0, self.value) + further)
+        else:
+            half = sqrt(linear + further)
+        center = self.value + shift
+        return Interval(center - half, center + half)
 
 
 def rate_estimate(selected: Floats, amount: Floats) -> SampleEstimate:
@@ -97,8 +102,9 @@ def rate_estimate(selected: Floats, amount: Floats) -> SampleEstimate:
     >>> rate_estimate(np.array([1.0, 0.0]), np.array([0.9, 0.3])).value
     0.75
     """
-    rate = float(amount @ selected / amount.sum())
-    return SampleEstimate(rate, amount * (selected - rate) / amount.sum())
+    total = amount.sum()
+    rate = float(amount @ selected / total)
+    return SampleEstimate(rate, amount * (selected - rate) / total)
 
 
 def energy_estimate(scores: Floats, left: Floats, right: Floats) -> SampleEstimate:
@@ -115,12 +121,15 @@ def energy_estimate(scores: Floats, left: Floats, right: Floats) -> SampleEstima
     left = left / left.sum()
     right = right / right.sum()
     order = np.argsort(scores)
-    to_left, to_right = (_mean_distances(scores, order, side) for side in (left, right))
+    to_left = _mean_distances(scores, order, left)
+    to_right = _mean_distances(scores, order, right)
     within_left = float(left @ to_left)
     between = float(left @ to_right)
     within_right = float(right @ to_right)
     witness = to_right - to_left
-    influence = 2 * (left * (witness - left @ witness) - right * (witness - right @ witness))
+    of_left = left * (witness - left @ witness)
+    of_right = right * (witness - right @ witness)
+    influence = 2 * (of_left - of_right)
     bias = (
         left**2 @ (2 * to_left - within_left)
         + right**2 @ (2 * to_right - within_right)
@@ -142,8 +151,10 @@ def _mean_distances(scores: Floats, order: Integers, weight: Floats) -> Floats:
     weights = weight[order]
     upto = np.cumsum(weights)
     moment = np.cumsum(weights * points)
+    weight_below = 2 * upto - upto[-1]  # less that above
+    moment_below = 2 * moment - moment[-1]
     distances = np.empty(len(scores))
-    distances[order] = points * (2 * upto - upto[-1]) - (2 * moment - moment[-1])
+    distances[order] = points * weight_below - moment_below
     return distances
 
 
@@ -161,8 +172,9 @@ class RateBounds(NamedTuple):
 
     def interval(self, confidence: float) -> Interval:
         """From the lower end of the lower bound's interval to the upper end of the upper one's."""
-        low, high = (estimate.unbiased.interval(confidence) for estimate in self[:2])
-        return Interval(max(0.0, low.low), min(1.0, high.high))
+        low = self.lowest.unbiased.interval(confidence).low
+        high = self.highest.unbiased.interval(confidence).high
+        return Interval(max(0.0, low), min(1.0, high))
 
 
 def rate_bounds(
@@ -183,25 +195,29 @@ def rate_bounds(
     """
     cell = merged_cells(cells, probability)
     total = np.bincount(cell, weight)
-    share, rate = (np.bincount(cell, weight * part) / total for part in (probability, selected))
+    share = np.bincount(cell, weight * probability) / total
+    rate = np.bincount(cell, weight * selected) / total
     overlap = (share + rate > 1)[cell] * (probability + selected - 1)
     larger = np.where((rate < share)[cell], selected, probability)
-    amount = weight * probability
-    lowest, highest = (float(weight @ joint / amount.sum()) for joint in (overlap, larger))
     error = _errors(
         share,
         rate,
         np.bincount(cell, weight * probability**2) / total,
         np.bincount(cell, weight**2) / total**2,
     )
-    raised, lowered = (
-        float(total @ _bias(gap, error) / amount.sum()) for gap in (share + rate - 1, rate - share)
-    )
-    return RateBounds(
-        SampleEstimate(lowest, (weight * overlap - lowest * amount) / amount.sum(), raised),
-        SampleEstimate(highest, (weight * larger - highest * amount) / amount.sum(), -lowered),
-        len(total),
-    )
+    amount = weight * probability
+    expected = amount.sum()
+
+    def bound(joint: Floats) -> SampleEstimate:
+        value = float(weight @ joint / expected)
+        return SampleEstimate(value, (weight * joint - value * amount) / expected)
+
+    def bias(gap: Floats) -> float:
+        return float(total @ _bias(gap, error) / expected)
+
+    lowest = bound(overlap)._replace(bias=bias(share + rate - 1))
+    highest = bound(larger)._replace(bias=-bias(rate - share))
+    return RateBounds(lowest, highest, len(total))
 
 
 def _errors(
@@ -215,7 +231,9 @@ def _errors(
     """
     rows = 1 / per_row
     added = (rows * rate + 2) / (rows + 4)  # Agresti and Coull: no rate of some rows is certain
-    spread = np.sqrt(added * (1 - added)) + np.sqrt(np.maximum(0.0, squares - share**2))
+    of_rate = np.sqrt(added * (1 - added))
+    of_share = np.sqrt(np.maximum(0.0, squares - share**2))
+    spread = of_rate + of_share
     return np.asarray(np.sqrt(per_row) * spread)
 
 
@@ -225,7 +243,9 @@ def _bias(gap: Floats, error: Floats) -> Floats:
     It is below error times the normal density of their true distance in errors. This has a larger
     mean over noise.
     """
-    return np.asarray(error / sqrt(pi) * np.exp(-((gap / error) ** 2) / 2))
+    deviations = gap / error
+    density = np.exp(-(deviations**2) / 2)
+    return np.asarray(error / sqrt(pi) * density)
 
 
 def merged_cells(cells: Integers, probability: Floats, least: int = CELL_ROWS) -> Integers:

@@ -99,8 +99,10 @@ def rows_needed(
             )
     while high - low > 1:
         middle = (low + high) // 2
-        enough = plan.power_at(gap, middle, ratio * middle) >= power
-        low, high = (low, middle) if enough else (middle, high)
+        if plan.power_at(gap, middle, ratio * middle) >= power:
+            high = middle
+        else:
+            low = middle
     return high, ceil(ratio * high)
 
 
@@ -169,8 +171,10 @@ def _smallest_gap(
         return None
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        enough = plan.power_at(middle, rows, other_rows) >= power
-        low, high = (low, middle) if enough else (middle, high)
+        if plan.power_at(middle, rows, other_rows) >= power:
+            high = middle
+        else:
+            low = middle
     return high
 
 

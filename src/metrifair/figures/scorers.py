@@ -34,8 +34,12 @@ class _Predicted(BaseEstimator):  # type: ignore[misc]
         self.kind = kind
         self.problem = problem
         self.coded = coded
-        self.classes_ = np.array([0, 1]) if coded else np.asarray(problem.scheme.classes)
-        self.positive = 1 if coded else problem.scheme.positive
+        if coded:
+            self.classes_ = np.array([0, 1])
+            self.positive = 1
+        else:
+            self.classes_ = np.asarray(problem.scheme.classes)
+            self.positive = problem.scheme.positive
 
     def __sklearn_is_fitted__(self) -> bool:
         return True

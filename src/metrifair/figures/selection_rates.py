@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.figures.intervals import FEW, Interval
-from metrifair.support.arrays import Floats
+from metrifair.support.arrays import Floats, sums_upto
 from metrifair.support.special import beta_quantile, normal_quantile
 
 _Compared = TypeVar("_Compared")
@@ -161,7 +161,7 @@ def fisher_p(
     steps = np.log(
         (rows - x) * (all_selected - x) / ((x + 1) * (other_rows - all_selected + x + 1))
     )
-    likelihood = np.append(0.0, np.cumsum(steps))
+    likelihood = sums_upto(steps)
     likelihood -= likelihood.max()
     as_likely = likelihood <= likelihood[selected - low] + _TIES
     return float(min(1.0, np.exp(likelihood[as_likely]).sum() / np.exp(likelihood).sum()))

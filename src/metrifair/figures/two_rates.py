@@ -50,7 +50,9 @@ def odds_ratio(pair: RatePair) -> float | None:
     below = pair.other_selected * (pair.rows - pair.selected)
     if below:
         return above / below
-    return inf if above else None
+    if above:
+        return inf
+    return None
 
 
 def odds_ratio_interval(pair: RatePair, confidence: float) -> Interval | None:

@@ -18,7 +18,7 @@ from metrifair.figures.clusters import by_cluster, design_effect, share_size
 from metrifair.figures.intervals import Interval
 from metrifair.figures.selection_rates import wilson_interval
 from metrifair.problem.problem import Problem
-from metrifair.support.arrays import Booleans, Floats
+from metrifair.support.arrays import Booleans, Floats, distinct_codes
 from metrifair.support.checks import check_known, require
 from metrifair.support.special import normal_quantile
 
@@ -128,11 +128,16 @@ class Utility:
             return 1 - value / constant
         return 0.0
 
+    @property
+    def sign(self) -> float:
+        """1 if larger is better, -1 if less is better."""
+        if self.larger_is_better:
+            return 1.0
+        return -1.0
+
     def quality(self, value: float) -> float:
         """The value, or its negative if less is better: larger is better in any case."""
-        if self.larger_is_better:
-            return value
-        return -value
+        return self.sign * value
 
     def interval(self, estimate: UtilityEstimate, problem: Problem) -> Interval | None:
         """The 95 % confidence interval: Wilson's for accuracy, a normal approximation for
@@ -206,14 +211,14 @@ def _balanced_accuracy(predictions: Predictions, problem: Problem, _: Any) -> Ut
     return UtilityEstimate(float(rates[present].mean()), (correct - rates[labels]) / share)
 
 
-def _columns(predictions: Predictions, problem: Problem) -> tuple[Floats, NDArray[np.bool_]]:
+def _columns(predictions: Predictions, problem: Problem) -> tuple[Floats, Booleans]:
     """One column of scores for each class that has one, and the rows of that class."""
-    score = predictions.score if predictions.score.ndim == 2 else predictions.score[:, None]
-    classes = (
-        np.arange(score.shape[1])
-        if predictions.score.ndim == 2
-        else np.array([problem.scheme.positive])
-    )
+    score = predictions.score
+    if score.ndim == 2:
+        classes = np.arange(score.shape[1])
+    else:
+        score = score[:, None]
+        classes = np.array([problem.scheme.positive])
     return score, _labels(problem)[:, None] == classes
 
 
@@ -234,7 +239,7 @@ def _auc(predictions: Predictions, problem: Problem, _: Any) -> UtilityEstimate 
     weight = _weights(problem)
     parts = []
     for column, positive in zip(score.T, is_label.T, strict=True):
-        place = np.unique(column, return_inverse=True)[1]
+        place = distinct_codes(column)
         high, low = (np.bincount(place, weight * side) for side in (positive, ~positive))
         # share of the negative rows below each place
         above = (np.cumsum(low) - low / 2) / low.sum()
@@ -271,9 +276,10 @@ def _log_loss(predictions: Predictions, problem: Problem, _: Any) -> UtilityEsti
     if predictions.kind != "probability":
         return None
     score, is_label = _columns(predictions, problem)
-    likelihood = (
-        score[is_label] if score.shape[1] > 1 else np.where(is_label, score, 1 - score)[:, 0]
-    )
+    if score.shape[1] > 1:
+        likelihood = score[is_label]
+    else:
+        likelihood = np.where(is_label, score, 1 - score)[:, 0]
     return _mean(-np.log(likelihood.clip(min=np.finfo(np.float64).eps)), problem)
 
 
@@ -415,10 +421,10 @@ def as_utility(utility: UtilityLike, *, classes: Sequence[object] = ()) -> Utili
             names = [name.name for name in utilities_for(classes)]
             if utility not in names:
                 of, predicted = ("numbers", "classes") if classes else ("classes", "numbers")
+                choices = ", ".join(map(repr, names))
                 raise DataError(
                     f"utility {utility!r} is of {of}, and {predicted} are predicted here; take one "
-                    "of "
-                    f"{', '.join(map(repr, names))}, or a scorer of scikit-learn"
+                    f"of {choices}, or a scorer of scikit-learn"
                 )
             return UTILITIES[utility]
         scorers = require("sklearn.metrics", extra="train", purpose="a utility of scikit-learn")
@@ -487,12 +493,12 @@ def _scorer_utility(name: str, scorer: Callable[..., float], *, coded: bool = Fa
     def measure(predictions: Predictions, problem: Problem, X: Any) -> UtilityEstimate:
         two = coded and len(problem.scheme.classes) == 2
         kind = PredictedClasses if problem.scheme.classes else PredictedNumbers
-        labels: Any = (
-            np.where(problem.labels == problem.scheme.positive, 1, 0) if two else problem.values
-        )
-        more: dict[str, Any] = (
-            {} if problem.weight is None or not weighted else {"sample_weight": problem.weight}
-        )
+        labels: Any = problem.values
+        if two:
+            labels = np.where(problem.labels == problem.scheme.positive, 1, 0)
+        more: dict[str, Any] = {}
+        if weighted and problem.weight is not None:
+            more = {"sample_weight": problem.weight}
         try:
             model = kind(*predictions, problem, coded=two)
             return UtilityEstimate(float(scorer(model, X, labels, **more)))
@@ -606,8 +612,12 @@ def constant_mark(
     'constant'
     """
     scores = predictions.kind == "number" or (utility is not None and utility.needs == "scores")
-    values = predictions.score if scores else predictions.decision
-    mark = CONSTANT if len(values) and (values == values[:1]).all() else ""
+    values = predictions.decision
+    if scores:
+        values = predictions.score
+    mark: Mark = ""
+    if len(values) and (values == values[:1]).all():
+        mark = CONSTANT
     if problem is None or constant is None or utility is None:
         return mark
     estimate = utility.of(predictions, problem, X)

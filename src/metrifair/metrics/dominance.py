@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from metrifair.metrics.kernels import euclidean
 from metrifair.metrics.namespaces import Array, namespace_for
 from metrifair.metrics.pair import ascending, rows_at, running_sums, weight_below_less_above
-from metrifair.support.arrays import Floats
+from metrifair.support.arrays import Floats, Integers
 
 AttributeKind: TypeAlias = Literal["numbers", "names", "vectors"]
 
@@ -310,7 +310,7 @@ def _dominance(rank: Array, a: Array, weights: Array) -> Array:
 
 
 def _passes(
-    rank: NDArray[np.int64],
+    rank: Integers,
     a: Floats,
     weights: Floats | None,
     *,

@@ -25,7 +25,7 @@ from metrifair.metrics.pair import (
     closes_tie,
     running_sums,
 )
-from metrifair.support.arrays import Floats
+from metrifair.support.arrays import Floats, sums_upto
 
 Curve: TypeAlias = Callable[[Array], Array]
 
@@ -334,7 +334,7 @@ def slope_utility(pooled: Merged, p: float = 2.0, scale: float = 1.0) -> Witness
     slopes = np.zeros(len(points) - 1)
     if norm > 0:
         slopes = -scale * np.sign(difference[:-1]) * (np.abs(difference[:-1]) / norm) ** (p - 1)
-    heights = np.append(0.0, np.cumsum(slopes * np.diff(points)))
+    heights = sums_upto(slopes * np.diff(points))
     return lambda score: np.interp(score, points, heights)
 
 

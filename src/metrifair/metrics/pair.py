@@ -21,7 +21,7 @@ from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics.namespaces import Array, is_tensor, namespace_for, no_warnings
 from metrifair.problem.cells import Sides
 from metrifair.problem.tables import as_array, check_exact
-from metrifair.support.arrays import Floats
+from metrifair.support.arrays import Booleans, Floats, Integers
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -366,7 +366,7 @@ def ascending(z: Array) -> Sorted:
     return Sorted(xp.from_host(values), xp.from_host(places), ties)
 
 
-def sorted_places(z: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def sorted_places(z: NDArray[Any]) -> tuple[NDArray[Any], Integers]:
     """Scores in ascending order along the last axis, and their positions before."""
     # NumPy sorts with vector instructions, three to four times faster than torch on one thread.
     if z.dtype == np.float32 and _PACKED <= z.size <= _MOST_PACKED:
@@ -379,7 +379,7 @@ def sorted_places(z: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
 
 def tied_runs(
     points: NDArray[Any],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None] | None:
+) -> tuple[Integers, Integers, Integers | None] | None:
     """``Ties`` of ascending scores as arrays; None where no two are equal."""
     equal = points[..., 1:] == points[..., :-1]
     if not np.count_nonzero(equal):  # which takes fewer steps than any()
@@ -398,8 +398,8 @@ def tied_runs(
 
 
 def _few_ties(
-    equal: NDArray[np.bool_],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    equal: Booleans,
+) -> tuple[Integers, Integers, Integers]:
     """The ties of a single sample; they are usually few, so that most of a large sample is not
     copied.
     """
@@ -423,7 +423,7 @@ def _ties_on_device(points: Tensor) -> Ties:
     return Ties(first.clamp_(0, points.shape[-1] - 1), last.clamp_(0, points.shape[-1] - 1))
 
 
-def _packed_sort(z: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def _packed_sort(z: NDArray[np.float32]) -> tuple[NDArray[np.float32], Integers]:
     """Sorted scores and their positions, from numbers that contain both: memory is read in order.
 
     The last 29 bits of a score in double precision are 0. A position of at most 28 bits there

@@ -8,7 +8,6 @@ never its name.
 from __future__ import annotations
 
 import importlib
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +17,6 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from metrifair.errors import MetrifairWarning
 from metrifair.metrics import line
 from metrifair.metrics.kernels import euclidean
 from metrifair.metrics.namespaces import Array, host_values, is_tensor
@@ -36,6 +34,7 @@ from metrifair.metrics.quadratic import (
 from metrifair.metrics.vectors import vector_kernel_utility
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_known, require
+from metrifair.support.user_warnings import warn_user
 
 if TYPE_CHECKING:
     import torch
@@ -275,12 +274,10 @@ def warn_without_estimate(metric: MetricLike, estimate: Estimate, *, default: Es
         if callable(metric):
             name = getattr(metric, "__name__", "a metric of your own")
         others = ", ".join(name for name, row in METRICS.items() if row.unbiased is not None)
-        warnings.warn(
+        warn_user(
             f"estimate={estimate!r} has no effect: {name} can only be measured within each batch "
             "(estimate='batch'), "
-            f"which is biased; {others} have estimates without bias",
-            MetrifairWarning,
-            stacklevel=3,
+            f"which is biased; {others} have estimates without bias"
         )
 
 

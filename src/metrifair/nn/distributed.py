@@ -85,9 +85,13 @@ def find_ranks(across: Across) -> Ranks | None:
     """The processes that share a batch; None if this process is alone."""
     if across is None or not (distributed.is_available() and distributed.is_initialized()):
         return None
-    group = None if isinstance(across, str) else across
+    group = None
+    if not isinstance(across, str):
+        group = across
     count = distributed.get_world_size(group)
-    return Ranks(group, distributed.get_rank(group), count) if count > 1 else None
+    if count > 1:
+        return Ranks(group, distributed.get_rank(group), count)
+    return None
 
 
 def common_seed(random_state: Any, *, several: bool) -> int:
@@ -97,7 +101,9 @@ def common_seed(random_state: Any, *, several: bool) -> int:
     >>> common_seed(7, several=True), common_seed(None, several=True)
     (7, 0)
     """
-    return 0 if random_state is None and several else make_seed(random_state)
+    if random_state is None and several:
+        return 0
+    return make_seed(random_state)
 
 
 def check_across(across: object) -> None:
@@ -158,8 +164,12 @@ def gather_batch(
     )
     parts = list(table.split([part.shape[1] for part in columns], 1))
     groups = parts.pop(0)
-    targets = None if local.targets is None else parts.pop(0).squeeze(1)
-    weights = None if local.weights is None else parts.pop(0).squeeze(1)
+    targets = None
+    if local.targets is not None:
+        targets = parts.pop(0).squeeze(1)
+    weights = None
+    if local.weights is not None:
+        weights = parts.pop(0).squeeze(1)
     scores: Tensor = _GatherRows.apply(local.scores, ranks, counts)  # type: ignore[no-untyped-call]
     return BatchColumns(scores, groups, targets, weights)
 
@@ -188,7 +198,9 @@ def _kind(batch: BatchColumns) -> list[int]:
     """The values that must be equal on all ranks, as integers: precision and columns of scores,
     and other columns.
     """
-    vectors = batch.scores.shape[1] if batch.scores.ndim == 2 else 0
+    vectors = 0
+    if batch.scores.ndim == 2:
+        vectors = batch.scores.shape[1]
     columns = [
         batch.groups.shape[1],
         int(batch.targets is not None),
@@ -247,7 +259,9 @@ def global_mean(losses: Tensor, *, across: Across = "auto") -> Tensor:
             raise error
         return losses.mean()
     # A rank that raised before this exchange would leave the others waiting for its count.
-    device = losses.device if isinstance(losses, Tensor) else torch.device("cpu")
+    device = torch.device("cpu")
+    if isinstance(losses, Tensor):
+        device = losses.device
     counts = [count for (count,) in ranks.numbers([len(losses) if error is None else -1], device)]
     if min(counts) < 0:
         raise error or DataError(

@@ -117,28 +117,40 @@ class DevicePenalty:
         self.comparisons = tuple(comparisons)
         self.unbiased = unbiased
         self.counted = drawn is None
-        self.least = 2 if unbiased else 1
+        self.least = 1
+        if unbiased:
+            self.least = 2
         self.shape = table.shape
         self.cells = sorted({cell for one in comparisons for cell in (*one.left, *one.right)})
-        self.unknown = len(self.cells)
-        blocks = len(self.cells) + 2
-        block_of_cell = np.full(1 + max(int(table.max()), *self.cells), blocks - 1)
-        block_of_cell[self.cells] = np.arange(len(self.cells))
-        codes = np.where(table < 0, self.unknown, block_of_cell[np.maximum(table, 0)])
-        sides = np.zeros((2, len(comparisons), blocks))
-        drawn_from = np.full(blocks, np.inf)
+        count = len(self.cells)
+        self.unknown = count
+        not_compared = count + 1
+        self.blocks = count + 2
+        last_cell = max(int(table.max()), *self.cells)
+        block_of_cell = np.full(last_cell + 1, not_compared)
+        block_of_cell[self.cells] = np.arange(count)
+        codes = block_of_cell[np.maximum(table, 0)]
+        codes[table < 0] = self.unknown
+        # without a sampler, each row counts 1
+        mass = np.ones(last_cell + 1)
+        drawn_from = np.full(self.blocks, np.inf)
+        if drawn is not None:
+            mass = drawn.mass
+            drawn_from[:count] = drawn.rows[self.cells]
+        sides = np.zeros((2, len(comparisons), self.blocks))
         for place, comparison in enumerate(comparisons):
-            for side, cells in enumerate((comparison.left, comparison.right)):
-                share = np.ones(len(cells)) if drawn is None else drawn.mass[list(cells)]
-                sides[side, place, block_of_cell[list(cells)]] = share
+            left = list(comparison.left)
+            right = list(comparison.right)
+            sides[0, place, block_of_cell[left]] = mass[left]
+            sides[1, place, block_of_cell[right]] = mass[right]
         if drawn is not None:
             sides /= sides.sum(-1, keepdims=True)
-            drawn_from[: len(self.cells)] = drawn.rows[self.cells]
+        weight = torch.tensor(list(weights), dtype=torch.float64)
         self._host = Tables(
             torch.as_tensor(codes.ravel()),
-            torch.arange(blocks - 1)[:, None],
+            torch.arange(not_compared)[:, None],
             torch.as_tensor(sides),
-            -2 * torch.tensor(list(weights), dtype=torch.float64)[:, None],
+            -2 * weight[:, None],
             torch.as_tensor(drawn_from),
             torch.zeros(1 + len(comparisons), dtype=torch.bool),
         )
@@ -161,14 +173,22 @@ class DevicePenalty:
 
     def __getstate__(self) -> dict[str, object]:
         """Leave out what belongs to a device."""
-        of_device = {"tables": None, "_copy": None, "_unread": 0}
-        return self.__dict__ | of_device | {"_recorded": {}, "_calls": Counter()}
+        of_device: dict[str, object] = {
+            "tables": None,
+            "_copy": None,
+            "_unread": 0,
+            "_recorded": {},
+            "_calls": Counter(),
+        }
+        return self.__dict__ | of_device
 
     def fits(self, rows: int) -> bool:
         """Whether so many rows, with all cells, are computed at once."""
-        blocks = len(self.cells) + 2
+        blocks = self.blocks
         form = len(self.comparisons) * blocks * blocks
-        return 0 < rows <= _MOST_ROWS and max(rows * blocks, form) <= _MOST_NUMBERS
+        if max(rows * blocks, form) > _MOST_NUMBERS:
+            return False
+        return 0 < rows <= _MOST_ROWS
 
     def is_on(self, device: torch.device) -> bool:
         """Whether the constants are on this device."""
@@ -195,7 +215,9 @@ class DevicePenalty:
             with torch.no_grad():
                 coefficients, center = self.replayed(scores.detach(), columns, tables)
         value: Tensor = (coefficients * (scores - center)).sum()
-        return value if self.unbiased else value.clamp_min(0.0)
+        if self.unbiased:
+            return value
+        return value.clamp_min(0.0)
 
     def replayed(
         self, scores: Tensor, columns: Sequence[Tensor], tables: Tables
@@ -214,8 +236,9 @@ class DevicePenalty:
         """
         if not scores.is_cuda:
             return None
-        blocks = len(self.cells) + 2
-        if len(scores) * blocks > _MOST_RECORDED or torch.cuda.is_current_stream_capturing():
+        if len(scores) * self.blocks > _MOST_RECORDED:
+            return None
+        if torch.cuda.is_current_stream_capturing():
             return None
         stream = torch.cuda.current_stream(scores.device).cuda_stream
         dtypes = [column.dtype for column in columns]
@@ -256,7 +279,10 @@ class DevicePenalty:
         for column, length in zip(columns, self.shape, strict=True):
             # Both ends of the table are values that are not known.
             code = (column.long() + 2).clamp(0, length - 1)
-            place = code if place is None else place * length + code
+            if place is None:
+                place = code
+            else:
+                place = place * length + code
         assert place is not None
         return tables.codes.index_select(0, place)
 
@@ -269,7 +295,8 @@ class DevicePenalty:
             share, within, enough = self._counted(rows, tables)
         else:
             share, within, enough = self._drawn(rows, tables)
-        tables.alarm.logical_or_(torch.cat([counts[self.unknown :] > 0, ~enough]))
+        alarm = torch.cat([counts[self.unknown :] > 0, ~enough])
+        tables.alarm.logical_or_(alarm)
         weight = tables.weight * enough[:, None]
         signed = share[0] - share[1]
         form = signed.T @ (weight * signed)
@@ -278,7 +305,8 @@ class DevicePenalty:
         if self.counted:
             by_side = (share * weight * within).flatten(0, 1)
             return form + by_side.T @ share.flatten(0, 1)
-        return form + torch.diag((weight * signed.square()).sum(0) * within)
+        among_equals = (weight * signed.square()).sum(0) * within
+        return form + torch.diag(among_equals)
 
     def _counted(self, rows: Tensor, tables: Tables) -> tuple[Tensor, Tensor, Tensor]:
         """The weight of a row of each block in each side, q / (1 - q) of each side, and whether
@@ -286,7 +314,9 @@ class DevicePenalty:
         """
         size = (tables.sides * rows).sum(-1, keepdim=True)
         enough = (size >= self.least).all(0)[:, 0]
-        return tables.sides / size.clamp_min(1), 1 / (size - 1).clamp_min(1), enough
+        share = tables.sides / size.clamp_min(1)
+        within = 1 / (size - 1).clamp_min(1)
+        return share, within, enough
 
     def _drawn(self, rows: Tensor, tables: Tables) -> tuple[Tensor, Tensor, Tensor]:
         """The same where blocks are drawn by a sampler, with (1 - f) q / (1 - q) of each block."""
@@ -294,7 +324,8 @@ class DevicePenalty:
         few = rows < torch.where(fraction < 1, self.least, 1)
         lacking = ((tables.sides > 0) & few).any(-1).any(0)
         within = (1 - fraction).clamp_min(0) / (rows - 1).clamp_min(1)
-        return tables.sides / rows.clamp_min(1), within, ~lacking
+        share = tables.sides / rows.clamp_min(1)
+        return share, within, ~lacking
 
     def read_alarm(self) -> None:
         """Raise the error of an earlier batch, if the device has reported one.

@@ -209,21 +209,29 @@ class UnfairnessPenalty(torch.nn.Module):
         warn_without_estimate(metric, estimate, default="population")
         if n_groups is not None and continuous == "auto":
             continuous = False
-        self.continuous = continuous if sampler is None else list(sampler.values.numbers)
+        if sampler is None:
+            self.continuous = continuous
+        else:
+            self.continuous = list(sampler.values.numbers)
         self._scales: dict[str, float] = {}  # of dependences, by name: constants of the first rows
         self.slices = slices
         self.across = across
         self.pos_label = pos_label
         self.n_classes = n_classes
-        self.n_groups = None if n_groups is None else np.atleast_1d(n_groups).tolist()
+        self.n_groups = None
+        if n_groups is not None:
+            self.n_groups = np.atleast_1d(n_groups).tolist()
         if random_state is None and sampler is not None:
             random_state = sampler.random_state
         seed = common_seed(random_state, several=find_ranks(across) is not None)
         self.generator = torch.Generator().manual_seed(seed)
-        self._known_groups = (
-            None if self.n_groups is None else [set(range(count)) for count in self.n_groups]
-        )
-        self._known_labels = set[int]() if n_classes is None else set(range(n_classes))
+        self._known_groups = None
+        if self.n_groups is not None:
+            self._known_groups = [set(range(count)) for count in self.n_groups]
+        if n_classes is None:
+            self._known_labels = set[int]()
+        else:
+            self._known_labels = set(range(n_classes))
         self._declared = n_groups is not None, n_classes is not None
         self._compiled: _Compiled | None = None  # of the groups and labels so far
         # whether two columns are the probabilities of two classes
@@ -290,7 +298,9 @@ class UnfairnessPenalty(torch.nn.Module):
         )
         problem = values.problem(self._compiled_with(values).scheme)
         self._strata = BatchStrata(sampler, problem)
-        weight = None if sampler.sample_weight is None else torch.as_tensor(sampler.sample_weight)
+        weight = None
+        if sampler.sample_weight is not None:
+            weight = torch.as_tensor(sampler.sample_weight)
         if problem.attribute_values is not None:
             sides = tensor_sides(problem.comparisons, torch.as_tensor(problem.cell), weight)
             with_scales(sides, torch.as_tensor(problem.attribute_values), self._scales)
@@ -315,7 +325,9 @@ class UnfairnessPenalty(torch.nn.Module):
             "" if self.continuous in ("auto", False, []) else f", continuous={self.continuous!r}"
         )
         text += "" if self.sampler is None else f", sampler={self.sampler!r}"
-        return text if self.across == "auto" else f"{text}, across={self.across!r}"
+        if self.across == "auto":
+            return text
+        return f"{text}, across={self.across!r}"
 
     def forward(
         self,
@@ -350,7 +362,10 @@ class UnfairnessPenalty(torch.nn.Module):
         """
         compiling = torch.compiler.is_compiling()
         if weights is None and self._stays_on_device(scores, groups, targets):
-            device = self._device if compiling else self._device_penalty()
+            if compiling:
+                device = self._device
+            else:
+                device = self._device_penalty()
             # a compiled step cannot send constants to the device
             ready = device is not None and (not compiling or device.is_on(scores.device))
             if ready and device is not None and device.fits(len(scores)):
@@ -422,7 +437,7 @@ class UnfairnessPenalty(torch.nn.Module):
         self, device: DevicePenalty, scores: Tensor, groups: Any, targets: Any
     ) -> Tensor:
         """The penalty of a batch, without waiting for the device."""
-        columns = [groups] if groups.ndim == 1 else list(groups.unbind(1))
+        columns = _columns(groups)
         if self.criterion.needs_labels and targets is not None:
             columns = [targets, *columns]
         if len(columns) != len(device.shape):
@@ -473,7 +488,9 @@ class UnfairnessPenalty(torch.nn.Module):
             objective = self._moved(objective, scores.device)
             self._compiled = compiled._replace(objective=objective)
         try:
-            scaled = sides if numbers is None else with_scales(sides, numbers, self._scales)
+            scaled = sides
+            if numbers is not None:
+                scaled = with_scales(sides, numbers, self._scales)
             scores = self._one_column(scores, scheme)
             return objective.unfairness_of_scores(scores, scaled, numbers, vector=scores.ndim == 2)
         except TooFewSamples as error:
@@ -483,14 +500,14 @@ class UnfairnessPenalty(torch.nn.Module):
         self, scores: Tensor, groups: Values, targets: Values | None, weights: Values | None
     ) -> tuple[_Compiled, tuple[Sides, ...], Tensor | None]:
         """The comparisons, the rows of each, and the values of numeric attributes."""
-        weight = None if weights is None else _batch_weights(weights, scores)
+        weight = None
+        if weights is not None:
+            weight = _batch_weights(weights, scores)
         numbers: Tensor | None = None
         compiled = self._compiled
-        cell = (
-            None
-            if compiled is None or weight is not None
-            else compiled.lookup.cells(groups, targets)
-        )
+        cell = None
+        if compiled is not None and weight is None:
+            cell = compiled.lookup.cells(groups, targets)
         # new values, or wrong ones
         if compiled is None or cell is None or len(cell) != len(scores):
             values = BatchValues(
@@ -502,7 +519,9 @@ class UnfairnessPenalty(torch.nn.Module):
             problem = values.problem(compiled.scheme)
             cell = problem.cell
             attributes = problem.attribute_values
-            numbers = None if attributes is None else torch.as_tensor(attributes).to(scores.device)
+            numbers = None
+            if attributes is not None:
+                numbers = torch.as_tensor(attributes).to(scores.device)
         scheme = compiled.scheme
         if self._strata is None:
             rows = BatchRows(cell, scheme.cells.count if scheme.cells else 1)
@@ -588,8 +607,12 @@ class UnfairnessPenalty(torch.nn.Module):
             return scores
         if self._two_classes is None:  # decided once: on another device this waits for it
             self._two_classes = are_probabilities(scores.detach().cpu().numpy(), rounding=1e-3)
-        positive = 0 if scheme.positive == 0 and len(scheme.classes) == 2 else 1
-        return scores[:, positive].contiguous() if self._two_classes else scores
+        if not self._two_classes:
+            return scores
+        positive = 1
+        if scheme.positive == 0 and len(scheme.classes) == 2:
+            positive = 0
+        return scores[:, positive].contiguous()
 
 
 def _too_few(
@@ -625,7 +648,8 @@ def _read_columns(scores: Any, groups: Any, targets: Any, weights: Any) -> Batch
     same_length(scores=scores, groups=table, **columns)
     # Half precision would be added up over ranks in half precision.
     precise = at_least_single(scores)
-    table = table if table.ndim == 2 else table.unsqueeze(1)
+    if table.ndim != 2:
+        table = table.unsqueeze(1)
     return BatchColumns(precise, table, columns.get("targets"), columns.get("weights"))
 
 
@@ -736,7 +760,7 @@ class CellLookup:
         # by label and group of each attribute, from -2 upwards; -1: a new value
         self.table: Integers | None = None
         self.by_label = scheme.criterion.needs_labels
-        labels = list(scheme.classes) if self.by_label else [0]
+        labels = [*scheme.classes] if self.by_label else [0]
         groups = [list(attribute.groups) for attribute in scheme.attributes]
         small = all(-1 <= value <= _HIGHEST for values in (labels, *groups) for value in values)  # type: ignore[operator]
         by_value = scheme.criterion.bins is not None or scheme.criterion.sets is not None
@@ -761,35 +785,61 @@ class CellLookup:
         """The cell of each sample; None if a value needs a full check."""
         if self.table is None or not isinstance(groups, Tensor) or groups.ndim not in (1, 2):
             return None
-        columns = [groups] if groups.ndim == 1 else list(groups.unbind(1))
         if self.by_label and not isinstance(targets, Tensor):
             return None
-        columns = [targets, *columns] if self.by_label else columns
-        table = self.table if self.by_label else self.table[2]  # every row has the label 0
+        columns = _columns(groups)
+        if self.by_label:
+            columns.insert(0, targets)
+            table = self.table
+        else:
+            table = self.table[2]  # every row has the label 0
         if len(columns) != table.ndim or (self.by_label and targets.shape != groups.shape[:1]):
             return None
         places = []
         for column, length in zip(columns, table.shape, strict=True):
-            values: NDArray[Any] = column.detach().cpu().numpy()
-            if values.dtype.kind == "f":
-                with np.errstate(invalid="ignore"):  # of NaN
-                    integers = values.astype(np.int64)
-                if not (integers == values).all():
-                    return None
-                values = integers
-            # A short type would overflow: 255 + 2 is 1 among integers of 8 bits. Very large ones
-            # are new values.
-            if values.dtype.kind == "u":
-                values = np.minimum(values, length)
-            values = values.astype(np.int64, copy=False)
-            places.append(
-                values + 2 if table.ndim == 1 else np.minimum(np.maximum(values + 2, 0), length - 1)
-            )
-        # Both ends of the table are new values.
-        cell: Integers = (
-            table.take(places[0], mode="clip") if table.ndim == 1 else table[tuple(places)]
-        )
-        return None if not len(cell) or cell.min() < 0 else cell
+            place = _places(column.detach().cpu().numpy(), length)
+            if place is None:
+                return None
+            places.append(place)
+        cell = _clipped(table, places)
+        if not len(cell) or cell.min() < 0:
+            return None
+        return cell
+
+
+def _clipped(table: Integers, places: Sequence[Integers]) -> Integers:
+    """The table's values; both of its ends are new values, and stand for all beyond them."""
+    if table.ndim == 1:
+        cell: Integers = table.take(places[0], mode="clip")
+    else:
+        within = [
+            np.minimum(np.maximum(place, 0), length - 1)
+            for place, length in zip(places, table.shape, strict=True)
+        ]
+        cell = table[tuple(within)]
+    return cell
+
+
+def _places(values: NDArray[Any], length: int) -> Integers | None:
+    """Values + 2; None if they are no integers."""
+    if values.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):  # of NaN
+            integers = values.astype(np.int64)
+        if not (integers == values).all():
+            return None
+        values = integers
+    # A short type would overflow: 255 + 2 is 1 among integers of 8 bits. Very large ones are new
+    # values.
+    if values.dtype.kind == "u":
+        values = np.minimum(values, length)
+    return values.astype(np.int64, copy=False) + 2
+
+
+def _columns(groups: Tensor) -> list[Tensor]:
+    """The groups of each attribute."""
+    if groups.ndim == 1:
+        return [groups]
+    return list(groups.unbind(1))
 
 
 class BatchRows:
@@ -800,7 +850,9 @@ class BatchRows:
     def __init__(self, cell: Integers, cells: int) -> None:
         self.counts = np.bincount(cell, minlength=cells)
         self.starts = np.cumsum(self.counts) - self.counts
-        self.order = None if (cell[1:] >= cell[:-1]).all() else np.argsort(cell, kind="stable")
+        self.order = None
+        if not (cell[1:] >= cell[:-1]).all():
+            self.order = np.argsort(cell, kind="stable")
 
     def select(self, cells: Sequence[int], device: torch.device) -> Tensor | slice:
         """The rows of these cells, one after the other."""
@@ -877,7 +929,9 @@ class BatchStrata:
         self.cells = cells.count if cells else 1
         # Most samplers draw by the cells that are compared, which are then computed once.
         self.alike = bool(cells and strata and np.array_equal(cells.table, strata.table))
-        weight = np.ones(len(problem)) if sampler.sample_weight is None else sampler.sample_weight
+        weight = sampler.sample_weight
+        if weight is None:
+            weight = np.ones(len(problem))
         block = sampler.problem.cell * self.cells + problem.cell
         # of each stratum of the batches within each cell that is compared
         blocks = self.cells * (strata.count if strata else 1)
@@ -885,9 +939,9 @@ class BatchStrata:
         # Number of rows that batches are drawn from; with weights, with replacement, as from
         # infinitely many.
         counts = np.bincount(block, weight > 0, minlength=blocks).astype(np.float64)
-        self.drawn_from = (
-            counts if sampler.sample_weight is None else np.where(counts == 1, 1.0, np.inf)
-        )
+        self.drawn_from = counts
+        if sampler.sample_weight is not None:
+            self.drawn_from = np.where(counts == 1, 1.0, np.inf)
         self.present = np.flatnonzero(self.mass).tolist()
 
     def drawn_blocks(self, *, fresh: bool) -> DrawnBlocks:
@@ -909,7 +963,9 @@ class BatchStrata:
         alike = _are_equal(last.groups, groups) and (
             last.targets is None or _are_equal(last.targets, targets)
         )
-        return last.sides if alike else None
+        if alike:
+            return last.sides
+        return None
 
     def sides(
         self,
@@ -931,7 +987,9 @@ class BatchStrata:
             )
         rows = BatchRows(stratum * self.cells + cell, len(self.mass))
         sides = tuple(self._make_sides(comparison, rows, device) for comparison in comparisons)
-        labels = targets if self.by_label else None
+        labels = None
+        if self.by_label:
+            labels = targets
         if (
             isinstance(groups, Tensor)
             and (labels is None or isinstance(labels, Tensor))
@@ -963,5 +1021,7 @@ class BatchStrata:
             share = self.mass[blocks] / np.maximum(1, counts[blocks])
             weights = torch.as_tensor(np.repeat(share, counts[blocks])).to(device)
         fraction = torch.as_tensor(counts[blocks] / self.drawn_from[blocks]).to(device)
-        dependence = comparison if isinstance(comparison, Dependence) else None
+        dependence = None
+        if isinstance(comparison, Dependence):
+            dependence = comparison
         return Sides(rows.select(blocks, device), sizes[0], sizes[1], weights, fraction, dependence)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -42,7 +41,7 @@ from metrifair.problem.tables import (
     unmasked,
     without_boolean_objects,
 )
-from metrifair.support.arrays import Integers
+from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import (
     check_integer,
     check_known,
@@ -50,6 +49,7 @@ from metrifair.support.checks import (
     is_integer,
     rows_or_none,
 )
+from metrifair.support.user_warnings import warn_user
 
 _FEWEST = 2  # expected rows of a group that is compared
 
@@ -63,7 +63,11 @@ def _read_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
         )
     if rank is None or world_size is None:
         ranks = find_ranks("auto")
-        rank, world_size = (0, 1) if ranks is None else (ranks.rank, ranks.count)
+        rank = 0
+        world_size = 1
+        if ranks is not None:
+            rank = ranks.rank
+            world_size = ranks.count
     check_integer("world_size", world_size, least=1)
     if not is_integer(rank, least=0) or rank >= world_size:
         raise DataError(
@@ -113,7 +117,9 @@ class EpochSampler(torch.utils.data.Sampler[list[int]]):
         for place, rows in enumerate(
             batches[:, self.rank :: self.world_size].tolist()[first:], first + 1
         ):
-            self._under_way = (epoch, place) if place < len(batches) else None
+            self._under_way = None
+            if place < len(batches):
+                self._under_way = (epoch, place)
             yield rows
 
     def set_epoch(self, epoch: int) -> None:
@@ -125,7 +131,8 @@ class EpochSampler(torch.utils.data.Sampler[list[int]]):
             Its number, from 0 upwards.
         """
         check_integer("epoch", epoch, least=0)
-        self._first = self._first if epoch == self.epoch else 0  # a loaded state is kept
+        if epoch != self.epoch:
+            self._first = 0  # a loaded state is kept
         self.epoch = epoch
         self._under_way = None
 
@@ -305,12 +312,11 @@ class StratifiedBatchSampler(EpochSampler):
         self.problem = self.values.problem(scheme, self.sample_weight)
         self._set_layout(batch_size, estimate)
         if self.layout.size > batch_size:
-            warnings.warn(
+            warn_user(
                 f"batch_size={batch_size} is too small to contain enough of every group: batches "
                 "have "
                 f"{self.layout.size} rows",
                 UserWarning,
-                stacklevel=2,
             )
         self.size = self.layout.size
         self._check_size()
@@ -366,12 +372,16 @@ class StratifiedBatchSampler(EpochSampler):
 
     def __repr__(self) -> str:
         strata = sum(count > 0 for count in self.layout.counts)
-        kinds = f"{strata} strata" if strata > 1 else "1 stratum"
+        kinds = "1 stratum"
+        if strata > 1:
+            kinds = f"{strata} strata"
         return f"StratifiedBatchSampler({len(self)} batches of {self.size} rows of {kinds}, epoch={self.epoch})"
 
     def _epoch_rows(self, generator: torch.Generator) -> Tensor:
         entries = self._passes([generator])[0]
-        return entries if self.probable is None else self.probable.row[entries]
+        if self.probable is None:
+            return entries
+        return self.probable.row[entries]
 
 
 class _ProbableRows(NamedTuple):
@@ -380,7 +390,7 @@ class _ProbableRows(NamedTuple):
     values: BatchValues  # of the entries
     row: Tensor  # (entries,): the row of the data set
     share: Tensor  # (entries,): the probability of the group
-    weight: NDArray[np.float64] | None  # (entries,); None: all probabilities are 0 or 1
+    weight: Floats | None  # (entries,); None: all probabilities are 0 or 1
     row_count: int  # rows of positive weight
     length: int  # rows of the data set
     uncertain: bool  # whether some probability is neither 0 nor 1
@@ -406,7 +416,9 @@ def _probable_rows(
     pos_label: Any,
 ) -> _ProbableRows:
     """The entries of rows whose groups have probabilities, checked."""
-    labels = None if targets is None else as_column("targets", targets).cpu().numpy()
+    labels = None
+    if targets is not None:
+        labels = as_column("targets", targets).cpu().numpy()
     if not criterion.needs_labels:
         labels = None
         pos_label = None
@@ -420,10 +432,12 @@ def _probable_rows(
     row = problem.row_of_entry
     length = len(problem)
     if problem.kept is not None:
-        row = np.flatnonzero(problem.kept)[row]
+        row = problem.passed_rows[row]
         length = len(problem.kept)
     entries = problem.entries
-    share = np.ones(len(entries)) if entries.members is None else entries.members.share
+    share = np.ones(len(entries))
+    if entries.members is not None:
+        share = entries.members.share
     return _ProbableRows(
         BatchValues(criterion, entries.groups, rows_or_none(labels, row)),
         torch.as_tensor(row),
@@ -503,18 +517,11 @@ class BatchValues:
             raise DataError(
                 f"groups must be (n,) or (n, attributes), got the shape {tuple(table.shape)}"
             )
-        self.table = table = table[:, None] if table.ndim == 1 else table  # numbers
+        if table.ndim == 1:
+            table = table[:, None]
+        self.table = table  # numbers
         self.numbers = _number_columns(table, continuous)
-        integers = np.nan_to_num(table, nan=UNKNOWN) if table.dtype.kind == "f" else table
-        if self.numbers:
-            known = (
-                ~np.isnan(table) if table.dtype.kind == "f" else np.ones_like(table, dtype=np.bool_)
-            )
-            is_number = np.isin(np.arange(table.shape[1]), list(self.numbers))
-            if not np.isfinite(table[:, is_number][known[:, is_number]]).all():
-                raise DataError("groups contains infinite numbers; leave those rows out")
-            integers = np.where(is_number, np.where(known, 0, UNKNOWN), integers)
-        self.groups = as_codes("groups", integers)
+        self.groups = as_codes("groups", self._integers())
         if self.groups.min(initial=0) < UNKNOWN:
             raise DataError(
                 f"groups must be integers from 0 upwards, or {UNKNOWN} where not known, got "
@@ -530,17 +537,30 @@ class BatchValues:
             raise DataError(f"{criterion.name} compares groups within labels; pass the true labels")
         self.length = same_length(**others, groups=self.groups, targets=self.targets)
 
+    def _integers(self) -> NDArray[Any]:
+        """The groups with -1 where they are missing; 0 for each number."""
+        known = np.ones_like(self.table, dtype=np.bool_)
+        integers = self.table
+        if integers.dtype.kind == "f":
+            known = ~np.isnan(integers)
+            integers = np.nan_to_num(integers, nan=UNKNOWN)
+        if not self.numbers:
+            return integers
+        is_number = np.isin(np.arange(self.table.shape[1]), list(self.numbers))
+        if not np.isfinite(self.table[:, is_number][known[:, is_number]]).all():
+            raise DataError("groups contains infinite numbers; leave those rows out")
+        return np.where(is_number, np.where(known, 0, UNKNOWN), integers)
+
     def seen(self) -> tuple[list[set[int]], set[int]]:
         """The groups of each attribute, and the labels, that occur here."""
         groups = [set(np.unique(column).tolist()) - {UNKNOWN} for column in self.groups.T]
-        labels = (
-            set(np.unique(self.targets).tolist())
-            if self.by_label and self.targets is not None
-            else set()
-        )
+        if self.by_label and self.targets is not None:
+            labels = set(np.unique(self.targets).tolist())
+        else:
+            labels = set()
         return groups, labels
 
-    def problem(self, scheme: Scheme, weight: NDArray[np.float64] | None = None) -> Problem:
+    def problem(self, scheme: Scheme, weight: Floats | None = None) -> Problem:
         """The record of the samples, by the codes of the scheme."""
         columns = []
         for attribute, column in zip(scheme.attributes, self.groups.T, strict=True):
@@ -554,7 +574,9 @@ class BatchValues:
         labels = self.targets
         if labels is not None and self.by_label:
             labels = codes("targets", labels, scheme.classes)
-        values = np.nan_to_num(self.table.astype(np.float64)) if self.numbers else None
+        values = None
+        if self.numbers:
+            values = np.nan_to_num(self.table.astype(np.float64))
         return Problem(scheme, labels, np.stack(columns, axis=1), weight=weight, numbers=values)
 
 
@@ -570,7 +592,10 @@ def make_scheme(
     """The scheme of these groups of each attribute and these labels; ``numbers`` are the
     numeric attributes.
     """
-    names = [f"group {place}" for place in range(len(groups))] if len(groups) > 1 else ["group"]
+    if len(groups) > 1:
+        names = [f"group {place}" for place in range(len(groups))]
+    else:
+        names = ["group"]
     attributes = [
         Attribute(name, (), is_number=True)
         if place in numbers
@@ -600,7 +625,9 @@ def _number_columns(table: NDArray[Any], continuous: ContinuousColumns) -> tuple
     """The places of the columns that are numeric attributes."""
     places = range(table.shape[1])
     if isinstance(continuous, bool):
-        return tuple(places) if continuous else ()
+        if continuous:
+            return tuple(places)
+        return ()
     if isinstance(continuous, str):
         check_known(
             "continuous", continuous, ("auto",), otherwise="True, False or a list of columns"
@@ -641,11 +668,10 @@ def as_codes(name: str, values: NDArray[Any]) -> Integers:
         wrong = values[~(np.isfinite(values) & (np.rint(values) == values))]
     if len(wrong):
         raise DataError(f"{name} must be integers, got {wrong.flat[0]}")
-    beyond = (
-        values[(values >= 2.0**63) | (values < -(2.0**63))]
-        if values.dtype.kind == "f"
-        else values[:0]
-    )
+    if values.dtype.kind == "f":
+        beyond = values[(values >= 2.0**63) | (values < -(2.0**63))]
+    else:
+        beyond = values[:0]
     if values.dtype.kind == "u":
         beyond = values[values > np.iinfo(np.int64).max]
     if len(beyond):
@@ -781,8 +807,14 @@ class _SampleLookup:
         """Both, checked the first time."""
         label = None
         if self.criterion.needs_labels:
-            label = y.item() if isinstance(y, Tensor) else y
-        value = group.item() if isinstance(group, Tensor) else group
+            if isinstance(y, Tensor):
+                label = y.item()
+            else:
+                label = y
+        if isinstance(group, Tensor):
+            value = group.item()
+        else:
+            value = group
         # all known numbers are in the same cells
         if self.continuous and isinstance(value, int | float):
             group = value = 0.0 if abs(value) < inf else value

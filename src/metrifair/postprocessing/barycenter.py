@@ -4,20 +4,20 @@ a tolerance requires.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import wasserstein_distance
 from sklearn.base import is_regressor
 
-from metrifair.errors import MetrifairWarning, ModelFileError
+from metrifair.errors import ModelFileError
 from metrifair.postprocessing.calibration import Calibration, ScorePostprocessor
 from metrifair.postprocessing.group_model import BlindMap, blind_map
 from metrifair.postprocessing.rates import EmpiricalDistribution, barycenter
 from metrifair.problem.tables import UNKNOWN
 from metrifair.saving.records import Arrays
 from metrifair.support.arrays import Floats, Integers
+from metrifair.support.user_warnings import warn_user
 
 _LEFT = 0.1  # share of the distance between groups from which fit warns that it is left
 
@@ -108,11 +108,14 @@ class BarycenterPostprocessor(ScorePostprocessor):
         """
         row, group, weight = rows.memberships()
         self.shares_ = np.bincount(group, weight) / weight.sum()
-        members = [group == code for code in range(len(self.groups_))]
-        of_groups = [
-            EmpiricalDistribution.of(rows.score[row[part]], weight[part]) for part in members
-        ]
-        self.distributions_ = (*of_groups, EmpiricalDistribution.of(rows.score, rows.weight))
+        score = rows.score[row]
+        distributions = []
+        for code in range(len(self.groups_)):
+            member = group == code
+            distribution = EmpiricalDistribution.of(score[member], weight[member])
+            distributions.append(distribution)
+        of_all = EmpiricalDistribution.of(rows.score, rows.weight)
+        self.distributions_ = (*distributions, of_all)
         if rows.cells is not None:
             self.blind_map_ = blind_map(rows.score, rows.cells, rows.weight)
         elif not self.randomized and self.tolerance < 1:
@@ -130,13 +133,13 @@ class BarycenterPostprocessor(ScorePostprocessor):
         after = farthest(self._fair(rows.score, rows.group))
         before = farthest(rows.score)
         # Groups of different sizes differ by a row even where nothing is tied.
-        if after > _LEFT * before + 2 * float(np.ptp(rows.score)) / np.bincount(rows.group).min():
-            warnings.warn(
+        smallest = np.bincount(rows.group).min()
+        span = float(np.ptp(rows.score))
+        of_a_row = 2 * span / smallest
+        if after > _LEFT * before + of_a_row:
+            warn_user(
                 f"scores are tied, so {after / before:.0%} of the distance between groups is left; "
-                "randomized=True "
-                "draws the ranks of equal scores",
-                MetrifairWarning,
-                stacklevel=5,
+                "randomized=True draws the ranks of equal scores"
             )
 
     def state(self) -> dict[str, Floats]:
@@ -170,35 +173,19 @@ class BarycenterPostprocessor(ScorePostprocessor):
         """
         groups = len(self.groups_)
         self.shares_ = arrays.take("shares", (groups,))
-        if (self.shares_ <= 0).any() or abs(self.shares_.sum() - 1) > 1e-6:
+        off = abs(self.shares_.sum() - 1)
+        if (self.shares_ <= 0).any() or off > 1e-6:
             raise ModelFileError("the file does not describe a model: shares of groups add up to 1")
-        distributions = []
-        for place in range(groups + 1):
-            values = arrays.take(f"values{place}", (None,))
-            upto = arrays.take(f"upto{place}", (len(values),))
-            if (
-                not len(values)
-                or (np.diff(values) < 0).any()
-                or (np.diff(upto, prepend=0.0) <= 0).any()
-            ):
-                raise ModelFileError("the file does not describe a model: its scores do not ascend")
-            distributions.append(EmpiricalDistribution(values, upto))
+        distributions = [_restored_distribution(arrays, place) for place in range(groups + 1)]
         self.distributions_ = tuple(distributions)
-        levels = np.array([])
+        scores = [distribution.values for distribution in distributions]
         if not self.needs_group:
-            levels = arrays.take("levels", (None,))
-            prices = arrays.take("prices", (len(levels), groups))
-            shares = arrays.take("guessed_shares", (groups,))
-            width = arrays.take("width", (1,)).item()
-            if not (len(levels) and width > 0 and (shares > 0).all()):
-                raise ModelFileError(
-                    "the file does not describe a model: its levels are not those of scores"
-                )
-            self.blind_map_ = BlindMap(levels, prices, shares, width)
-        reached = np.concatenate(
-            [levels, *(distribution.values[[0, -1]] for distribution in distributions)]
-        )
-        if not is_regressor(self) and not ((reached >= 0) & (reached <= 1)).all():
+            self.blind_map_ = _restored_map(arrays, groups)
+            scores.append(self.blind_map_.levels)
+        if is_regressor(self):
+            return
+        values = np.concatenate(scores)
+        if values.min() < 0 or values.max() > 1:
             raise ModelFileError(
                 "the file does not describe a model: scores of a classifier are probabilities"
             )
@@ -218,7 +205,7 @@ class BarycenterPostprocessor(ScorePostprocessor):
         """
         if self.tolerance == 1:
             return scores
-        return self.tolerance * scores + (1 - self.tolerance) * self._fair(scores, groups)
+        return self._toward_fair(scores, self._fair(scores, groups))
 
     def adjust_blind(self, scores: Floats, probabilities: Floats) -> Floats:
         """The mean of each score and the fair score, by predicted groups.
@@ -235,7 +222,10 @@ class BarycenterPostprocessor(ScorePostprocessor):
         """
         if self.tolerance == 1:
             return scores
-        fair = self.blind_map_(scores, probabilities)
+        return self._toward_fair(scores, self.blind_map_(scores, probabilities))
+
+    def _toward_fair(self, scores: Floats, fair: Floats) -> Floats:
+        """The mean of both, weighted by the tolerance."""
         return self.tolerance * scores + (1 - self.tolerance) * fair
 
     def _fair(self, plain: Floats, group: Integers) -> Floats:
@@ -246,7 +236,31 @@ class BarycenterPostprocessor(ScorePostprocessor):
             in_group = group == code
             first, last = self.distributions_[code].ranks(plain[in_group])
             if self.randomized:
-                first = last = first + self.generator_.uniform(size=len(last)) * (last - first)
+                draws = self.generator_.uniform(size=len(last))
+                first = first + draws * (last - first)
+                last = first
             below[in_group] = first
             upto[in_group] = last
         return barycenter(below, upto, self.distributions_[:-1], self.shares_)
+
+
+def _restored_distribution(arrays: Arrays, place: int) -> EmpiricalDistribution:
+    """The scores of a group, from a file."""
+    values = arrays.take(f"values{place}", (None,))
+    upto = arrays.take(f"upto{place}", (len(values),))
+    if not len(values) or (np.diff(values) < 0).any() or (np.diff(upto, prepend=0.0) <= 0).any():
+        raise ModelFileError("the file does not describe a model: its scores do not ascend")
+    return EmpiricalDistribution(values, upto)
+
+
+def _restored_map(arrays: Arrays, groups: int) -> BlindMap:
+    """The map of scores without groups, from a file."""
+    levels = arrays.take("levels", (None,))
+    prices = arrays.take("prices", (len(levels), groups))
+    shares = arrays.take("guessed_shares", (groups,))
+    width = arrays.take("width", (1,)).item()
+    if not (len(levels) and width > 0 and (shares > 0).all()):
+        raise ModelFileError(
+            "the file does not describe a model: its levels are not those of scores"
+        )
+    return BlindMap(levels, prices, shares, width)

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.utils import ClassifierTags, RegressorTags, assert_all_finite, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from metrifair.errors import DataError, ModelFileError, Remedy, TooFewSamples
 from metrifair.estimators import FairClassifier
@@ -28,7 +28,7 @@ from metrifair.postprocessing.postprocessor import (
     with_ties,
 )
 from metrifair.problem.memberships import GroupProbabilities, RowProbabilities
-from metrifair.problem.missing_groups import warn_of_missing_groups
+from metrifair.problem.missing_groups import warn_of_groups
 from metrifair.problem.problem import (
     Inputs,
     Problem,
@@ -36,12 +36,12 @@ from metrifair.problem.problem import (
     problem_with_probabilities,
     problem_with_scheme,
     warn_of_labels,
+    warn_of_positive_label,
 )
 from metrifair.problem.tables import UNKNOWN, Table, take_rows, unmasked
-from metrifair.problem.unknown_names import warn_of_unknown_names
 from metrifair.saving.records import Arrays
 from metrifair.saving.saved import Saved
-from metrifair.support.arrays import Floats, Integers
+from metrifair.support.arrays import Booleans, Floats, Integers
 from metrifair.support.checks import check_integer, check_number, check_switches, make_seed
 
 # by which probabilities may exceed their range
@@ -101,7 +101,8 @@ class Calibration(NamedTuple):
         members = self.problem.entries.members
         if members is None:
             return np.arange(len(self.group)), self.group, self.weight
-        return members.row, members.group, self.weight[members.row] * members.share
+        weight = self.weight[members.row] * members.share
+        return members.row, members.group, weight
 
 
 class IntersectedGroups(NamedTuple):
@@ -115,9 +116,7 @@ class IntersectedGroups(NamedTuple):
     seen: Integers  # (groups, attributes): codes, in ascending order
 
     @classmethod
-    def from_rows(
-        cls, problem: Problem, sets: Mapping[str, NDArray[np.bool_]]
-    ) -> IntersectedGroups:
+    def from_rows(cls, problem: Problem, sets: Mapping[str, Booleans]) -> IntersectedGroups:
         """Intersections with rows in each of the sets; others count as not seen.
 
         A group without rows is an error.
@@ -126,11 +125,14 @@ class IntersectedGroups(NamedTuple):
             return cls._from_probabilities(problem, problem.probabilities, sets)
         has_groups = (problem.groups != UNKNOWN).all(1)
         seen = np.unique(problem.groups[has_groups], axis=0)
+        attributes = problem.scheme.attributes
         for name, member in sets.items():
-            inside = {tuple(codes) for codes in problem.groups[has_groups & member].tolist()}
+            groups_inside = problem.groups[has_groups & member]
+            inside = {tuple(codes) for codes in groups_inside.tolist()}
             has_rows = np.array([tuple(codes) in inside for codes in seen.tolist()])
-            if not has_rows.all() and len(problem.scheme.attributes) == 1:
-                group = problem.scheme.attributes[0].groups[int(seen[~has_rows][0, 0])]
+            if not has_rows.all() and len(attributes) == 1:
+                first_without = int(seen[~has_rows][0, 0])
+                group = attributes[0].groups[first_without]
                 raise TooFewSamples(
                     f"group {group!r} has no row with {name}, on which the criterion conditions"
                 )
@@ -146,18 +148,20 @@ class IntersectedGroups(NamedTuple):
         cls,
         problem: Problem,
         probabilities: RowProbabilities,
-        sets: Mapping[str, NDArray[np.bool_]],
+        sets: Mapping[str, Booleans],
     ) -> IntersectedGroups:
         """All groups; a group of which less than one row is expected in a set is an error."""
         for name, member in sets.items():
             expected = np.nansum(probabilities.values[member], axis=0)
-            if expected.min() < 1:
+            fewest = expected.min()
+            if fewest < 1:
+                group = probabilities.groups[expected.argmin()]
                 raise TooFewSamples(
-                    f"group {probabilities.groups[expected.argmin()]!r} of {probabilities.name} "
-                    "has "
-                    f"{expected.min():.2g} expected rows with {name}; merge it with another group"
+                    f"group {group!r} of {probabilities.name} has {fewest:.2g} expected rows with "
+                    f"{name}; merge it with another group"
                 )
-        return cls(problem.scheme, np.arange(len(probabilities.groups))[:, None])
+        codes = np.arange(len(probabilities.groups))
+        return cls(problem.scheme, codes[:, None])
 
     def codes(self, groups: Integers) -> Integers:
         """The intersection of each row; unknown where an attribute is missing or the intersection
@@ -169,25 +173,29 @@ class IntersectedGroups(NamedTuple):
         array([ 2,  1, -1, -1])
         """
         radix = [len(attribute.groups) + 1 for attribute in self.scheme.attributes]
-        seen_numbers, numbers = (
-            np.ravel_multi_index(tuple((table % radix).T), radix) for table in (self.seen, groups)
-        )
-        place = np.searchsorted(seen_numbers, numbers).clip(max=len(seen_numbers) - 1)
-        return np.where(seen_numbers[place] == numbers, place, UNKNOWN)
+
+        def numbered(table: Integers) -> Integers:
+            digits = table % radix  # an unknown group is the last digit
+            numbers: Integers = np.ravel_multi_index(tuple(digits.T), radix)
+            return numbers
+
+        seen = numbered(self.seen)
+        numbers = numbered(groups)
+        last = len(seen) - 1
+        place = np.searchsorted(seen, numbers).clip(max=last)
+        return np.where(seen[place] == numbers, place, UNKNOWN)
 
     @property
     def names(self) -> tuple[object, ...]:
         """The names of the groups; for several attributes, a tuple with one value of each."""
-        parts = [
-            tuple(
-                attribute.groups[code]
-                for attribute, code in zip(self.scheme.attributes, codes, strict=True)
-            )
-            for codes in self.seen.tolist()
+        attributes = self.scheme.attributes
+        columns = [
+            [attribute.groups[code] for code in codes]
+            for attribute, codes in zip(attributes, self.seen.T.tolist(), strict=True)
         ]
-        return (
-            tuple(part[0] for part in parts) if len(self.scheme.attributes) == 1 else tuple(parts)
-        )
+        if len(columns) == 1:
+            return tuple(columns[0])
+        return tuple(zip(*columns, strict=True))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -420,7 +428,8 @@ class ScorePostprocessor(Saved, Postprocessor):
             accepted = score > self.generator_.uniform(size=len(score))
         else:
             accepted = score >= 0.5
-        return self.classes_[np.where(accepted, self.positive_, 1 - self.positive_)]
+        code = np.where(accepted, self.positive_, 1 - self.positive_)
+        return self.classes_[code]
 
     @available_if(lambda self: not (self.decides or is_regressor(self)))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Table, *, sensitive_features: Table | None = None) -> Floats:
@@ -437,7 +446,10 @@ class ScorePostprocessor(Saved, Postprocessor):
             Probabilities, in the order of ``classes_``.
         """
         score = self._adjusted(X, sensitive_features)
-        return np.stack([1 - score, score] if self.positive_ else [score, 1 - score], axis=1)
+        columns = [score, 1 - score]
+        if self.positive_:
+            columns.reverse()
+        return np.stack(columns, axis=1)
 
     def _adjusted(self, X: Table, sensitive_features: Table | None) -> Floats:
         """What ``adjust`` returns for these rows, checked."""
@@ -449,19 +461,22 @@ class ScorePostprocessor(Saved, Postprocessor):
                 "again"
             )
         if self.needs_group:
+            # before scores: groups that cannot be read are an error of their own
             groups = self._codes(X, sensitive_features)
-            plain = self._scores(self.base_, X, sensitive_features)
+        plain = self._scores(self.base_, X, sensitive_features)
+        if self.needs_group:
             score = self.adjust(plain, groups)
         else:
-            plain = self._scores(self.base_, X, sensitive_features)
-            score = self.adjust_blind(plain, self.group_model_.chances(X))
+            chances = self.group_model_.chances(X)
+            score = self.adjust_blind(plain, chances)
         self._check_adjusted(score, len(plain))
         return score
 
     def _check_adjusted(self, score: Floats, count: int) -> None:
         """Raise a DataError unless these are scores or probabilities of all rows."""
         name = f"{type(self).__name__}.adjust"
-        if np.shape(score) != (count,) or not np.isfinite(score).all():
+        is_column = np.shape(score) == (count,)
+        if not is_column or not np.isfinite(score).all():
             raise DataError(
                 f"{name} must return one finite number for each of {count} rows, got an array of "
                 f"shape {np.shape(score)}"
@@ -550,7 +565,8 @@ class ScorePostprocessor(Saved, Postprocessor):
             bias = arrays.take("bias", (len(seen) * self._cells_per_group,))
             slope = arrays.take("slope", (1,)).item()
             # a cell may have had no row
-            if not set(np.asarray(guess.classes_).tolist()) <= set(range(len(bias))):
+            cells = set(np.asarray(guess.classes_).tolist())
+            if not cells <= set(range(len(bias))):
                 raise ModelFileError(
                     "the file does not describe a model: its guess is not of its groups"
                 )
@@ -590,19 +606,25 @@ class ScorePostprocessor(Saved, Postprocessor):
         self.generator_ = np.random.RandomState(seed)
         self._used_group = self.needs_group
         group = self.crossed_.codes(problem.groups)
-        weight = np.ones(len(problem)) if problem.weight is None else problem.weight
-        labeled = bool(problem.scheme.classes) and problem.labels is not None
-        labels = np.asarray(problem.labels) if labeled else np.zeros(len(problem), dtype=np.int64)
+        weight = problem.row_weights
+        count = len(problem)
+        labels = np.zeros(count, dtype=np.int64)
+        if problem.scheme.classes and problem.labels is not None:
+            labels = np.asarray(problem.labels)
         folds = assign_folds(self.folds, labels, group, seed, problem.clusters)
         if self.prefit:
             self.base_ = self.estimator
             score = self._scores(self.base_, training.X, training.groups)
         else:
-            self.base_ = training.fit(self._template(), np.arange(len(problem)))
+            self.base_ = training.fit(self._template(), np.arange(count))
             score = self._calibration_scores(training, folds, weight)
         with_group = np.flatnonzero(group != UNKNOWN)
         rows = Calibration(
-            problem.take(with_group), score[with_group], group[with_group], weight[with_group], None
+            problem.take(with_group),
+            score=score[with_group],
+            group=group[with_group],
+            weight=weight[with_group],
+            cells=None,
         )
         if not self.needs_group:
             cells = self._fit_group_model(training, rows, with_group, folds[with_group])
@@ -618,9 +640,14 @@ class ScorePostprocessor(Saved, Postprocessor):
         if folds.max() == 0:
             return in_sample
         held_out = self._out_of_fold_scores(training, folds)
-        truth = training.y if is_regressor(self) else training.y == self.classes_[self.positive_]
-        overfit = overfits(in_sample, held_out, np.asarray(truth, dtype=np.float64), weight)
-        return held_out if overfit else with_ties(in_sample, held_out)
+        if is_regressor(self):
+            truth = training.y
+        else:
+            truth = training.y == self.classes_[self.positive_]
+        truth = np.asarray(truth, dtype=np.float64)
+        if overfits(in_sample, held_out, truth, weight):
+            return held_out
+        return with_ties(in_sample, held_out)
 
     def _fit_group_model(
         self, source: TrainingRows, rows: Calibration, known: Integers, folds: Integers
@@ -629,22 +656,21 @@ class ScorePostprocessor(Saved, Postprocessor):
         cells of these rows.
         """
         row, group, weight = rows.memberships()
-        cell = 2 * group + np.asarray(rows.problem.is_positive)[row] if self._labels else group
+        cell = group
+        if self._labels:
+            is_positive = np.asarray(rows.problem.is_positive)
+            cell = 2 * group + is_positive[row]
         folds = folds[row]
         clusters = rows.problem.clusters
-        parts = range(int(folds.max()) + 1) if folds.max() else ()
-        if any(len(np.unique(cell[folds != fold])) < 2 for fold in parts):
-            counts = np.bincount(rows.group)
-            raise TooFewSamples(
-                f"group {self.groups_[counts.argmin()]!r} has {counts.min()} row(s), too few to "
-                "predict groups in "
-                "each of the folds; pass folds=1, or needs_group=True"
-            )
-        row_weight = (
-            None if source.weight is None and rows.problem.probabilities is None else weight
-        )
-        clusters = None if clusters is None else clusters[row]
-        features = TrainingRows(take_rows(source.X, known[row]), cell, None, row_weight, clusters)
+        if folds.max():
+            self._check_cells_of_folds(cell, folds, rows.group)
+        row_weight = None
+        if source.weight is not None or rows.problem.probabilities is not None:
+            row_weight = weight
+        if clusters is not None:
+            clusters = clusters[row]
+        X = take_rows(source.X, known[row])
+        features = TrainingRows(X, cell, None, row_weight, clusters)
         template = self.group_model
         # our logistic regression, which can be saved; some columns determine groups
         if template is None:
@@ -665,6 +691,18 @@ class ScorePostprocessor(Saved, Postprocessor):
         first = np.append(True, np.diff(row) > 0)
         return np.asarray(cells[first])  # memberships of a row have the same features
 
+    def _check_cells_of_folds(self, cell: Integers, folds: Integers, group: Integers) -> None:
+        """Raise TooFewSamples if the rows outside a fold have one cell only."""
+        for fold in range(int(folds.max()) + 1):
+            cells_outside = np.unique(cell[folds != fold])
+            if len(cells_outside) < 2:
+                counts = np.bincount(group)
+                smallest = self.groups_[counts.argmin()]
+                raise TooFewSamples(
+                    f"group {smallest!r} has {counts.min()} row(s), too few to predict groups in "
+                    "each of the folds; pass folds=1, or needs_group=True"
+                )
+
     @property
     def _labels(self) -> tuple[int, ...]:
         """Labels on which the criterion conditions, 1 for the positive one; none: it compares
@@ -677,7 +715,7 @@ class ScorePostprocessor(Saved, Postprocessor):
         """Cells that the group model distinguishes: groups, or each group with either label."""
         return 2 if self._labels else 1
 
-    def _sets(self, problem: Problem) -> dict[str, NDArray[np.bool_]]:
+    def _sets(self, problem: Problem) -> dict[str, Booleans]:
         """The rows within which groups are compared, by a name for messages."""
         if not self._labels:
             return {"any label": np.ones(len(problem), dtype=np.bool_)}
@@ -716,16 +754,18 @@ class ScorePostprocessor(Saved, Postprocessor):
             classes=classes,
         )
         warn_of_labels(problem)
-        warn_of_unknown_names(problem)
-        warn_of_missing_groups(problem)
+        warn_of_positive_label(problem, getattr(self, "pos_label", None))
+        warn_of_groups(problem)
         if not numeric:
             self.classes_ = np.asarray(problem.scheme.classes)
             check_class_count(
                 self.classes_.tolist(), two=True, remedy="; XianPostprocessor takes more"
             )
-        rows = np.arange(_num_samples(X)) if problem.kept is None else np.flatnonzero(problem.kept)
+        rows = problem.passed_rows
         (X,) = indexable(unmasked(X, as_numbers=True))
-        y = None if target is None else target[rows]
+        y = None
+        if target is not None:
+            y = target[rows]
         groups = take_rows(arguments.sensitive_features, rows)
         return problem, TrainingRows(
             take_rows(X, rows), y, groups, problem.weight, problem.clusters
@@ -738,12 +778,14 @@ class ScorePostprocessor(Saved, Postprocessor):
             return scores
         # A model's columns have the order of its classes.
         columns = np.asarray(getattr(base, "classes_", self.classes_)).tolist()
-        return scores[:, columns.index(self.classes_.tolist()[self.positive_])]
+        positive = self.classes_.tolist()[self.positive_]
+        return scores[:, columns.index(positive)]
 
     def _codes(self, X: Table, sensitive_features: Table | None) -> Integers:
         """The intersection of each new row; a value that was not in ``fit`` is an error."""
         inputs = Inputs(sensitive_features=sensitive_features, rows={"X": X})
-        return self.crossed_.codes(problem_with_scheme(inputs, self.crossed_.scheme).groups)
+        problem = problem_with_scheme(inputs, self.crossed_.scheme)
+        return self.crossed_.codes(problem.groups)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -752,9 +794,14 @@ class ScorePostprocessor(Saved, Postprocessor):
             and isinstance(self.estimator, BaseEstimator)
             and is_regressor(self.estimator)
         )
-        tags.estimator_type = "regressor" if numeric else "classifier"
-        tags.classifier_tags = None if numeric else ClassifierTags(multi_class=False)
-        tags.regressor_tags = RegressorTags() if numeric else None
+        if numeric:
+            tags.estimator_type = "regressor"
+            tags.classifier_tags = None
+            tags.regressor_tags = RegressorTags()
+        else:
+            tags.estimator_type = "classifier"
+            tags.classifier_tags = ClassifierTags(multi_class=False)
+            tags.regressor_tags = None
         tags.target_tags.required = True
         if not self.needs_group:
             guess = self.group_model

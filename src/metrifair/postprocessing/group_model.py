@@ -8,6 +8,7 @@ linear in the probabilities.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -44,26 +45,36 @@ class Correction(NamedTuple):
         """Fit the correction of probabilities (n, classes) to known classes, by maximum
         likelihood.
         """
-        logs = np.log(np.maximum(chances, _LEAST))
+        logs = _logs(chances)
         share = weight / weight.sum()
         rows = np.arange(len(code))
 
-        def loss(at: Floats) -> tuple[float, Floats]:
-            log_probabilities = log_softmax(at[0] * logs + at[1:], axis=1)
+        def loss(parameters: Floats) -> tuple[float, Floats]:
+            slope = parameters[0]
+            bias = parameters[1:]
+            log_probabilities = log_softmax(slope * logs + bias, axis=1)
             off = np.exp(log_probabilities)
             off[rows, code] -= 1
-            slopes = np.append((share @ (off * logs)).sum(), share @ off)
-            return -float(share @ log_probabilities[rows, code]), slopes
+            of_slope = (share @ (off * logs)).sum()
+            of_bias = share @ off
+            likelihood = share @ log_probabilities[rows, code]
+            return -float(likelihood), np.append(of_slope, of_bias)
 
         classes = chances.shape[1]
         start = np.append(1.0, np.zeros(classes))
         bounds = [(0.0, 10.0), *[(None, None)] * classes]
         best = _minimizer(loss, start, bounds=bounds)
-        return cls(float(best[0]), best[1:] - best[1:].mean())
+        bias = best[1:]
+        return cls(float(best[0]), bias - bias.mean())
 
     def __call__(self, chances: Floats) -> Floats:
         """The calibrated probabilities."""
-        return softmax(self.slope * np.log(np.maximum(chances, _LEAST)) + self.bias, axis=1)
+        logs = self.slope * _logs(chances) + self.bias
+        return softmax(logs, axis=1)
+
+
+def _logs(chances: Floats) -> Floats:
+    return np.log(np.maximum(chances, _LEAST))
 
 
 class GroupModel(NamedTuple):
@@ -77,15 +88,17 @@ class GroupModel(NamedTuple):
     def chances(self, X: Table) -> Floats:
         """The probability of each cell given the features, (n, cells)."""
         X = unmasked(X, as_numbers=True)
-        predicted = np.asarray(reused(lambda: self.model.predict_proba(X), self.model, X))
-        return self.correction(_all_cells(self.model, predicted, len(self.correction.bias)))
+        predicted = reused(lambda: self.model.predict_proba(X), self.model, X)
+        cells = len(self.correction.bias)
+        return self.correction(_all_cells(self.model, predicted, cells))
 
 
 def _minimizer(
     function: Callable[[Floats], tuple[float, Floats]], start: Floats, **settings: Any
 ) -> Floats:
     """The minimizer of a smooth function, which returns its value and its gradient."""
-    minimizer: Floats = minimize(function, start, jac=True, method="L-BFGS-B", **settings).x
+    solution = minimize(function, start, jac=True, method="L-BFGS-B", **settings)
+    minimizer: Floats = solution.x
     return minimizer
 
 
@@ -100,24 +113,31 @@ def fit_group_model(
     """
 
     def predict(model: Any, rows: Integers) -> Floats:
-        return _all_cells(
-            model, np.asarray(model.predict_proba(take_rows(features.X, rows))), cells
-        )
+        X = take_rows(features.X, rows)
+        return _all_cells(model, model.predict_proba(X), cells)
 
     fit = partial(features.fit, template)
     cell = np.asarray(features.y)
-    model = fit(np.arange(len(cell)))
-    in_sample = predict(model, np.arange(len(cell)))
-    held_out = in_sample if folds.max() == 0 else out_of_fold(fit, predict, folds)
+    all_rows = np.arange(len(cell))
+    model = fit(all_rows)
+    in_sample = predict(model, all_rows)
+    held_out = in_sample
+    if folds.max() > 0:
+        held_out = out_of_fold(fit, predict, folds)
     correction = Correction.fit(held_out, cell, weight)
-    chances = held_out if overfits(in_sample, held_out, np.eye(cells)[cell], weight) else in_sample
+    truth = np.eye(cells)[cell]
+    chances = in_sample
+    if overfits(in_sample, held_out, truth, weight):
+        chances = held_out
     return GroupModel(model, correction), correction(chances)
 
 
 def _all_cells(model: Any, predicted: Floats, cells: int) -> Floats:
     """Probabilities (n, cells); a model may have been fitted without rows of a cell."""
-    probabilities = np.full((len(predicted), cells), _LEAST)
-    probabilities[:, np.asarray(model.classes_).astype(int)] = np.maximum(predicted, _LEAST)
+    shape = (len(predicted), cells)
+    probabilities = np.full(shape, _LEAST)
+    fitted = np.asarray(model.classes_).astype(int)
+    probabilities[:, fitted] = np.maximum(predicted, _LEAST)
     return probabilities
 
 
@@ -137,14 +157,17 @@ class BlindMap(NamedTuple):
 
     def __call__(self, score: Floats, chances: Floats) -> Floats:
         """The fair scores: means of the levels over which each score is spread."""
-        priced = (chances / self.shares - 1) @ self.prices.T
+        away = chances / self.shares - 1
+        priced = away @ self.prices.T
         # Minus the squared distance, but for the squared score, which all levels share: that of a
         # score far away would be infinite.
         center = self.levels.mean()
         place = np.clip(score - center, -_LARGEST, _LARGEST)[:, None]
         level = self.levels - center
         closeness = (2 * place - level) * level
-        moved: Floats = softmax((closeness - priced) / self.width**2, axis=1) @ self.levels
+        inside = (closeness - priced) / self.width**2
+        spread = softmax(inside, axis=1)
+        moved: Floats = spread @ self.levels
         return moved
 
 
@@ -155,10 +178,10 @@ def blind_map(score: Floats, chances: Floats, weight: Floats) -> BlindMap:
     counted by their probabilities. That is optimal transport with a little entropy; its dual, the
     price of each level for each group, is smooth and convex and has few variables.
     """
-    some = slice(None, None, -(-len(score) // _MOST_ROWS))
-    score = score[some]
-    chances = chances[some]
-    weight = weight[some]
+    step = math.ceil(len(score) / _MOST_ROWS)
+    score = score[::step]
+    chances = chances[::step]
+    weight = weight[::step]
     low, high = np.quantile(score, [0.001, 0.999])
     span = float(high - low) or 1.0
     levels = np.linspace(low, high, _LEVELS)
@@ -166,21 +189,26 @@ def blind_map(score: Floats, chances: Floats, weight: Floats) -> BlindMap:
     shares = share @ chances
     away = chances / shares - 1
     width = 1 / (_LEVELS - 1)
-    cost = -(((score[:, None] - levels) / span) ** 2)
+    distance = (score[:, None] - levels) / span
+    closeness = -(distance**2)
 
-    def dual(at: Floats) -> tuple[float, Floats]:
-        inside = (cost - away @ at.reshape(_LEVELS, -1).T) / width**2
+    def dual(flat_prices: Floats) -> tuple[float, Floats]:
+        prices = flat_prices.reshape(_LEVELS, -1)
+        inside = (closeness - away @ prices.T) / width**2
         top = inside.max(1, keepdims=True)
         spread = np.exp(inside - top)
         sums = spread.sum(1)
-        value = float(share @ (top[:, 0] + np.log(sums)))
-        slopes = -((spread / sums[:, None] * share[:, None]).T @ away)
+        logs = top[:, 0] + np.log(sums)
+        value = float(share @ logs)
+        spread = spread / sums[:, None]
+        spread *= share[:, None]
+        slopes = -(spread.T @ away)
         return value * width**2, slopes.ravel()
 
-    prices = _minimizer(
-        dual, np.zeros(_LEVELS * chances.shape[1]), options={"maxiter": 1_000, "gtol": 1e-4}
-    )
-    return BlindMap(levels, prices.reshape(_LEVELS, -1) * span**2, shares, width * span)
+    start = np.zeros(_LEVELS * chances.shape[1])
+    options = {"maxiter": 1_000, "gtol": 1e-4}
+    prices = _minimizer(dual, start, options=options) * span**2
+    return BlindMap(levels, prices.reshape(_LEVELS, -1), shares, width * span)
 
 
 # --- decisions
@@ -197,7 +225,9 @@ class BlindRule(NamedTuple):
     def __call__(self, price: Floats, cells: Floats) -> Floats:
         """The probability that each row is accepted."""
         gain = -price - cells @ self.prices - self.least
-        return expit(gain / self.width) if self.width else (gain >= 0).astype(np.float64)
+        if self.width:
+            return expit(gain / self.width)
+        return (gain >= 0).astype(np.float64)
 
 
 def blind_coin(
@@ -214,22 +244,28 @@ def blind_coin(
     share = weight / weight.sum()
     mass = share @ cells
     normalized = cells / mass
-    width = _RAMP * (float(np.ptp(price)) or 1.0)
-    first, second = np.nonzero((sets[:, None] == sets) & ~np.eye(len(sets), dtype=np.bool_))
-    differences = np.eye(len(sets))[first] - np.eye(len(sets))[second]  # (pairs, cells)
+    span = float(np.ptp(price)) or 1.0
+    width = _RAMP * span
+    same_set = sets[:, None] == sets
+    np.fill_diagonal(same_set, val=False)
+    first, second = np.nonzero(same_set)
+    unit = np.eye(len(sets))
+    differences = unit[first] - unit[second]  # (pairs, cells)
 
-    def dual(at: Floats) -> tuple[float, Floats]:
-        gain = (-price - normalized @ (at @ differences)) / width
+    def dual(prices: Floats) -> tuple[float, Floats]:
+        prices_of_cells = prices @ differences
+        gain = (-price - normalized @ prices_of_cells) / width
+        mean = float(share @ np.logaddexp(0, gain))
+        value = width * mean + tolerance * prices.sum()
         rates = (share * expit(gain)) @ normalized
-        return width * float(
-            share @ np.logaddexp(0, gain)
-        ) + tolerance * at.sum(), tolerance - differences @ rates
+        return value, tolerance - differences @ rates
 
+    pairs = len(first)
     options = {"maxiter": 5_000, "maxfun": 20_000, "gtol": 1e-7, "ftol": 0}
-    prices = _minimizer(
-        dual, np.zeros(len(first)), bounds=[(0, None)] * len(first), options=options
-    )
-    return BlindRule((prices @ differences) / mass, 0.0, width)
+    not_negative = [(0, None)] * pairs
+    prices = _minimizer(dual, np.zeros(pairs), bounds=not_negative, options=options)
+    prices_of_cells = prices @ differences
+    return BlindRule(prices_of_cells / mass, 0.0, width)
 
 
 def blind_cut(
@@ -243,28 +279,48 @@ def blind_cut(
     factor of the prices. Accepting no row, or all rows, is always within it.
     """
     mass = weight @ cells
+    total = weight.sum()
     rates = weight[:, None] * cells / mass
-    window = csr_array(np.eye(int(sets.max()) + 1)[sets])
-    program = parity_program(weight * price / weight.sum(), csr_array(rates.T), window, tolerance)
+    losses = weight * price
+    count = int(sets.max()) + 1
+    window = csr_array(np.eye(count)[sets])
+    program = parity_program(losses / total, csr_array(rates.T), window, tolerance)
     upper, lower = np.split(-program.ineqlin.marginals, 2)
-    prices = (upper - lower) * weight.sum() / mass
+    prices = (upper - lower) * total / mass
     rule = BlindRule(prices, np.inf, 0.0)
     cheapest = np.inf
     limit = tolerance + len(sets) * rates.max()
     for part in _PARTS:
         gain = -price - cells @ (part * prices)
         order = np.argsort(-gain)
-        falls = np.concatenate([[np.inf], gain[order], [-np.inf]])
-        edges = np.flatnonzero(-np.diff(falls) > _MARGIN)  # possible numbers of accepted rows
-        reached = np.vstack([np.zeros(len(sets)), np.cumsum(rates[order], axis=0)])[edges]
-        loss = np.append(0.0, np.cumsum((weight * price)[order]))[edges]
-        gaps = np.max(
-            [np.ptp(reached[:, sets == number], axis=1) for number in np.unique(sets)], axis=0
-        )
-        loss = np.where(gaps <= limit, loss, np.inf)
+        gains = np.concatenate([[np.inf], gain[order], [-np.inf]])
+        falls = -np.diff(gains)
+        counts = np.flatnonzero(falls > _MARGIN)  # possible numbers of accepted rows
+        loss = _sums_of_first(losses[order], counts)
+        reached = _sums_of_first(rates[order], counts)
+        gap = _largest_gap(reached, sets)
+        loss[gap > limit] = np.inf
         best = int(loss.argmin())
         if loss[best] < cheapest:
-            threshold = falls[edges[best] : edges[best] + 2].mean()
-            rule = BlindRule(part * prices, float(threshold), 0.0)
             cheapest = loss[best]
+            count = counts[best]
+            threshold = (gains[count] + gains[count + 1]) / 2
+            rule = BlindRule(part * prices, float(threshold), 0.0)
     return rule
+
+
+def _sums_of_first(values: Floats, counts: Integers) -> Floats:
+    """Sums of the first rows, of so many rows each."""
+    none = np.zeros((1, *values.shape[1:]))
+    sums = np.cumsum(values, axis=0)
+    return np.concatenate([none, sums])[counts]
+
+
+def _largest_gap(rates: Floats, sets: Integers) -> Floats:
+    """The largest difference of two rates (columns) of a set, in each row."""
+    gaps = []
+    for number in np.unique(sets):
+        rates_of_set = rates[:, sets == number]
+        gaps.append(np.ptp(rates_of_set, axis=1))
+    largest: Floats = np.max(gaps, axis=0)
+    return largest

@@ -20,13 +20,14 @@ from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.problem.clusters import cluster_folds
 from metrifair.problem.missing_groups import no_warnings_of_groups
 from metrifair.problem.tables import Table, as_labels, take_rows, unmasked
-from metrifair.support.arrays import Floats, Integers
+from metrifair.support.arrays import Floats, Integers, distinct_codes
 from metrifair.support.checks import (
     argument_if_accepted,
     check_integer,
     check_switches,
     groups_if_accepted,
 )
+from metrifair.support.method_names import OwnMethodNames
 from metrifair.support.reuse import reused
 
 
@@ -54,7 +55,9 @@ def check_learner(
         ):
             actual_kind = kind
     if actual_kind != kind:
-        but = f", a {actual_kind}" if actual_kind else ""
+        but = ""
+        if actual_kind:
+            but = f", a {actual_kind}"
         raise DataError(f"{name} must be a scikit-learn {kind}, got {estimator!r}{but}")
 
 
@@ -121,7 +124,7 @@ def _draws_anew(template: Any) -> bool:
     )
 
 
-class Postprocessor(BaseEstimator):
+class Postprocessor(OwnMethodNames, BaseEstimator):
     """A fitted base, stored in ``base_``, whose predictions are changed."""
 
     classes_: NDArray[Any]
@@ -143,7 +146,9 @@ class Postprocessor(BaseEstimator):
                 raise DataError("prefit=True needs a fitted estimator, got None")
             check_is_fitted(base)
         if y is None and (needs_labels or not self.prefit):
-            only = "" if needs_labels else "; only a prefit estimator needs none"
+            only = ""
+            if not needs_labels:
+                only = "; only a prefit estimator needs none"
             raise DataError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None{only}"
             )
@@ -159,8 +164,9 @@ class Postprocessor(BaseEstimator):
         """The estimator to fit; None is our linear model."""
         if self.estimator is not None:
             return self.estimator
-        kind = FairRegressor if is_regressor(self) else FairClassifier
-        return kind(0.0, random_state=self.random_state)
+        if is_regressor(self):
+            return FairRegressor(0.0, random_state=self.random_state)
+        return FairClassifier(0.0, random_state=self.random_state)
 
     def _scores(self, base: Any, X: Table, sensitive_features: Table | None) -> Floats:
         """Predictions of a regressor, or probabilities (n, classes) of a classifier."""
@@ -207,8 +213,11 @@ class Postprocessor(BaseEstimator):
             The accuracy, or R².
         """
         predicted = self.predict(X, sensitive_features=sensitive_features)
-        metric = r2_score if is_regressor(self) else accuracy_score
-        return float(metric(y, predicted, sample_weight=sample_weight))
+        if is_regressor(self):
+            quality = r2_score(y, predicted, sample_weight=sample_weight)
+        else:
+            quality = accuracy_score(y, predicted, sample_weight=sample_weight)
+        return float(quality)
 
     def __sklearn_tags__(self) -> Any:
         """Tags of a wrapper whose base validates the features; the default network takes no
@@ -247,7 +256,8 @@ def probabilities(base: Any, X: Table, sensitive_features: Table | None) -> Floa
         scores = np.stack([1 - scores, scores], axis=1)
     if not np.isfinite(scores).all() or scores.min() < 0 or scores.max() > 1:
         raise DataError("the estimator's predict_proba must give probabilities from 0 to 1")
-    if np.abs(scores.sum(1) - 1).max() > 1e-6:
+    sums = scores.sum(1)
+    if np.abs(sums - 1).max() > 1e-6:
         raise DataError("the rows of the estimator's predict_proba must sum to one")
     return np.ascontiguousarray(scores)
 
@@ -267,7 +277,8 @@ Predict = Callable[[Any, Integers], Floats]
 
 def rounding_error(values: Floats, typical: float | None = None) -> Floats:
     """The distance from each value within which another value counts as equal to it."""
-    typical = float(np.median(np.abs(values))) if typical is None else typical
+    if typical is None:
+        typical = float(np.median(np.abs(values)))
     return _ROUNDING * np.abs(values) + _CANCELLED * typical
 
 
@@ -281,23 +292,34 @@ def assign_folds(
     clusters, kept whole).
     """
     if clusters is not None:
-        count = min(
-            most, *(len(np.unique(clusters[labels == label])) for label in np.unique(labels))
-        )
-        if count < 2 <= most:  # a model would predict its training rows
-            raise TooFewSamples(
-                "contain all rows, or all of one label, in one cluster, so that no folds keep "
-                "clusters whole",
-                argument="clusters",
-                remedy="use smaller clusters, or leave clusters out",
-            )
-        kinds = np.unique(np.stack([labels, group]), axis=1, return_inverse=True)[1].reshape(-1)
-        return cluster_folds(count, clusters, kinds, seed)
-    count = min(most, int(np.bincount(labels)[np.unique(labels)].min()))
-    order = np.lexsort((np.random.RandomState(seed).random(len(labels)), group, labels))
+        return _assign_clusters(most, labels, group, seed, clusters)
+    rows = np.unique(labels, return_counts=True)[1]
+    count = min(most, int(rows.min()))
+    at_random = np.random.RandomState(seed).random(len(labels))
+    order = np.lexsort((at_random, group, labels))
     folds = np.empty(len(labels), dtype=np.int64)
     folds[order] = np.arange(len(labels)) % max(count, 1)
     return folds
+
+
+def _assign_clusters(
+    most: int, labels: Integers, group: Integers, seed: int, clusters: Integers
+) -> Integers:
+    """The fold of each row, the same for all rows of a cluster."""
+    count = most
+    for label in np.unique(labels):
+        clusters_of_label = np.unique(clusters[labels == label])
+        count = min(count, len(clusters_of_label))
+    if count < 2 <= most:  # a model would predict its training rows
+        raise TooFewSamples(
+            "contain all rows, or all of one label, in one cluster, so that no folds keep "
+            "clusters whole",
+            argument="clusters",
+            remedy="use smaller clusters, or leave clusters out",
+        )
+    pairs = np.stack([labels, group])
+    kinds = distinct_codes(pairs, axis=1)
+    return cluster_folds(count, clusters, kinds, seed)
 
 
 def out_of_fold(fit: Fit, predict: Predict, folds: Integers) -> Floats:
@@ -307,12 +329,19 @@ def out_of_fold(fit: Fit, predict: Predict, folds: Integers) -> Floats:
     >>> out_of_fold(lambda rows: rows.sum(), lambda model, rows: model + 0.1 * rows, np.array([0, 1, 0]))
     array([1. , 2.1, 1.2])
     """
-    parts = [np.flatnonzero(folds == fold) for fold in range(int(folds.max()) + 1)]
-    training = [
-        np.flatnonzero(folds != fold) if len(parts) > 1 else parts[0] for fold in range(len(parts))
-    ]
-    predicted = [predict(fit(rest), part) for rest, part in zip(training, parts, strict=True)]
-    return np.concatenate(predicted)[np.argsort(np.concatenate(parts))]
+    count = int(folds.max()) + 1
+    parts = []
+    predicted = []
+    for fold in range(count):
+        part = np.flatnonzero(folds == fold)
+        training = part
+        if count > 1:
+            training = np.flatnonzero(folds != fold)
+        model = fit(training)
+        parts.append(part)
+        predicted.append(predict(model, part))
+    order = np.argsort(np.concatenate(parts))
+    return np.concatenate(predicted)[order]
 
 
 def overfits(in_sample: Floats, held_out: Floats, truth: Floats, weight: Floats) -> bool:
@@ -325,10 +354,12 @@ def overfits(in_sample: Floats, held_out: Floats, truth: Floats, weight: Floats)
     differ by that share of d too much.
     """
     off = truth - np.average(truth, axis=0, weights=weight)
-    closer, total = (
-        weight @ (values * off).reshape(len(off), -1) for values in (in_sample - held_out, off)
-    )
-    return bool(closer.sum() > _OVERFIT * total.sum())
+
+    def along_truth(values: Floats) -> float:
+        products = (values * off).reshape(len(off), -1)
+        return float((weight @ products).sum())
+
+    return along_truth(in_sample - held_out) > _OVERFIT * along_truth(off)
 
 
 def with_ties(in_sample: Floats, held_out: Floats) -> Floats:
@@ -343,8 +374,12 @@ def with_ties(in_sample: Floats, held_out: Floats) -> Floats:
     """
     order = np.argsort(in_sample, kind="stable")
     ascending = in_sample[order]
-    first = np.append(True, np.diff(ascending) > rounding_error(ascending)[1:])
+    rounding = rounding_error(ascending)[1:]
+    differs = np.diff(ascending) > rounding
+    first = np.append(True, differs)
     run = np.cumsum(first) - 1
+    tied = np.bincount(run)[run] > 1
+    first_of_run = ascending[first][run]
     scores = np.empty(len(in_sample))
-    scores[order] = np.where(np.bincount(run)[run] > 1, ascending[first][run], held_out[order])
+    scores[order] = np.where(tied, first_of_run, held_out[order])
     return scores

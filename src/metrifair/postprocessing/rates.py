@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import block_diag, csr_array, hstack, vstack
 
 from metrifair.postprocessing.postprocessor import rounding_error
-from metrifair.support.arrays import Floats
+from metrifair.support.arrays import Booleans, Floats, Integers, sums_upto
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,15 +36,20 @@ class EmpiricalDistribution:
         >>> EmpiricalDistribution.of(np.array([3.0, 1.0]), np.array([2.0, 5.0])).upto
         array([5., 7.])
         """
+        if weight is None:
+            weight = np.ones(len(values))
         order = np.argsort(values, kind="stable")
-        return cls(
-            values[order], np.cumsum(np.ones(len(values)) if weight is None else weight[order])
-        )
+        return cls(values[order], np.cumsum(weight[order]))
 
     @property
     def total(self) -> float:
         """The weight of all scores."""
         return float(self.upto[-1])
+
+    @property
+    def shares_upto(self) -> Floats:
+        """The share of the weight below the first value, which is 0, and up to each value."""
+        return np.append(0.0, self.upto / self.total)
 
     def ranks(self, values: Floats) -> tuple[Floats, Floats]:
         """The shares of the weight below each value, and up to it; between two scores they are
@@ -54,20 +58,27 @@ class EmpiricalDistribution:
         >>> EmpiricalDistribution.of(np.array([1.0, 2.0, 2.0, 4.0])).ranks(np.array([2.0, 3.0]))
         (array([0.25, 0.75]), array([0.75, 0.75]))
         """
-        rounding = rounding_error(values, float(np.median(np.abs(self.values))))
-        upper = np.searchsorted(self.values, values + rounding, side="right")
+        typical = np.median(np.abs(self.values))
+        rounding = rounding_error(values, float(typical))
         lower = np.searchsorted(self.values, values - rounding, side="left")
+        upper = np.searchsorted(self.values, values + rounding, side="right")
         # A value below all others has the rank of the smallest one.
-        return np.append(0.0, self.upto)[lower] / self.total, self.upto[
-            upper.clip(min=1) - 1
-        ] / self.total
+        upper = upper.clip(min=1)
+        shares = self.shares_upto
+        return shares[lower], shares[upper]
 
     def quantile(self, rank: Floats) -> Floats:
         """The smallest value with at least this share of the weight at or below it."""
         # In floating point 7 / 25 x 25 is more than 7: a rank that ends with a value's weight is
         # that value's.
-        at = np.searchsorted(self.upto, rank * self.total - 1e-12 * self.total)
-        values: Floats = self.values[at.clip(max=len(self.values) - 1)]
+        slack = _ROUNDING * self.total
+        return self._value_at(rank * self.total - slack)
+
+    def _value_at(self, weight: Floats) -> Floats:
+        """The smallest value with at least this weight at or below it."""
+        place = np.searchsorted(self.upto, weight)
+        last = len(self.values) - 1
+        values: Floats = self.values[place.clip(max=last)]
         return values
 
     def mean(self, below: Floats, upto: Floats) -> Floats:
@@ -77,18 +88,20 @@ class EmpiricalDistribution:
         >>> EmpiricalDistribution.of(np.array([1.0, 2.0, 4.0, 6.0])).mean(np.array([0.25, 0.5]), np.array([0.75, 0.5]))
         array([3., 2.])
         """
-        ends = np.append(0.0, self.upto / self.total)
+        shares = self.shares_upto
         weight = np.diff(self.upto, prepend=0.0) / self.total
-        reached = np.append(0.0, np.cumsum(self.values * weight))
-        wide = upto > below
-        mean = np.interp(upto, ends, reached) - np.interp(below, ends, reached)
-        mean = np.divide(mean, upto - below, out=np.zeros(len(mean)), where=wide)
+        sums = sums_upto(self.values * weight)
+        sum_upto = np.interp(upto, shares, sums)
+        sum_below = np.interp(below, shares, sums)
+        mean = sum_upto - sum_below
+        width = upto - below
+        wide = width > 0
+        np.divide(mean, width, out=mean, where=wide)
         # Within one value it is that value to the last digit: order is kept.
-        first = np.searchsorted(self.upto, (below + 1e-12) * self.total).clip(
-            max=len(self.values) - 1
-        )
         last = self.quantile(upto)
-        return np.where(wide, mean.clip(np.minimum(self.values[first], last), last), last)
+        first = self._value_at((below + _ROUNDING) * self.total)
+        first = np.minimum(first, last)
+        return np.where(wide, mean.clip(first, last), last)
 
 
 def barycenter(
@@ -104,12 +117,13 @@ def barycenter(
     >>> barycenter(*groups[0].ranks(np.array([2.5])), groups, np.array([2 / 3, 1 / 3]))
     array([4.66666667])
     """
-    means: Floats = sum(
-        share * group.mean(below, upto) for share, group in zip(shares, groups, strict=True)
-    )
-    return means
+    mean = np.zeros(len(below))
+    for share, group in zip(shares, groups, strict=True):
+        mean += share * group.mean(below, upto)
+    return mean
 
 
+_ROUNDING = 1e-12  # of ranks
 _EXACT = 1e-10  # feasibility of linear programs
 _NONE = 1e-9  # smaller probabilities in the solution of a linear program count as 0
 _MOST_BOXES = 4_000_000  # points times windows, if two rates must agree without randomization
@@ -122,9 +136,11 @@ class Curve(NamedTuple):
     rate: Floats  # (points, sets)
     loss: Floats  # (points,): this group's part of the mean loss, less that of accepting no row
 
-    def take(self, places: NDArray[np.int64]) -> Curve:
+    def take(self, places: Integers) -> Curve:
         """These of the points."""
-        return Curve(self.threshold[places], self.rate[places], self.loss[places])
+        threshold = self.threshold[places]
+        rate = self.rate[places]
+        return Curve(threshold, rate, self.loss[places])
 
 
 class Mixture(NamedTuple):
@@ -141,16 +157,18 @@ def rate_curve(score: Floats, member: Floats, price: Floats) -> Curve:
     >>> rate_curve(np.array([0.9, 0.2, 0.2]), np.ones((3, 1)), np.array([-1.0, 1.0, -1.0])).rate.ravel()
     array([0.        , 0.33333333, 1.        ])
     """
-    values, place = np.unique(-score, return_inverse=True)
-    values = -values
-    cut = np.concatenate([[np.inf], values[:-1] / 2 + values[1:] / 2, [-np.inf]])
-    sums = np.stack([np.bincount(place, column) for column in (*member.T, price)], axis=1)
-    reached = np.vstack([np.zeros((1, sums.shape[1])), np.cumsum(sums, axis=0)])
+    ascending, place = np.unique(-score, return_inverse=True)
+    values = -ascending
+    between = values[:-1] / 2 + values[1:] / 2
+    thresholds = np.concatenate([[np.inf], between, [-np.inf]])
+    accepted = [sums_upto(np.bincount(place, weight)) for weight in member.T]
     # Divided by the last sum itself: the last rates are exactly 1.
-    return Curve(cut, reached[:, :-1] / reached[-1, :-1], reached[:, -1])
+    rates = [sums / sums[-1] for sums in accepted]
+    loss = sums_upto(np.bincount(place, price))
+    return Curve(thresholds, np.stack(rates, axis=1), loss)
 
 
-def lower_hull(x: Floats, y: Floats) -> NDArray[np.int64]:
+def lower_hull(x: Floats, y: Floats) -> Integers:
     """Places of the corners of the lower convex hull of points, by ascending x.
 
     >>> lower_hull(np.array([0.0, 1.0, 2.0, 3.0]), np.array([0.0, -1.0, 1.0, -1.0]))
@@ -185,17 +203,17 @@ def cheapest_rates(
     """
     if np.ptp(favored) <= tolerance:
         return favored
-    starts = np.concatenate(
-        [shifted for group_rates in rates for shifted in (group_rates, group_rates - tolerance)]
-    )
-    starts = np.unique(
-        np.append(starts[(starts > 0) & (starts < 1 - tolerance)], [0.0, 1 - tolerance])
-    )
-    total = sum(
-        share * np.interp(np.clip(best, starts, starts + tolerance), rate, loss)
-        for share, best, rate, loss in zip(shares, favored, rates, losses, strict=True)
-    )
-    start = starts[np.argmin(total)]
+    corners = np.concatenate(rates)
+    highest = 1 - tolerance
+    starts = np.concatenate([corners, corners - tolerance])
+    inside = (starts > 0) & (starts < highest)
+    starts = np.append(starts[inside], [0.0, highest])
+    starts = np.unique(starts)
+    total = np.zeros(len(starts))
+    for share, best, rate, loss in zip(shares, favored, rates, losses, strict=True):
+        nearest = np.clip(best, starts, starts + tolerance)
+        total += share * np.interp(nearest, rate, loss)
+    start = starts[total.argmin()]
     return np.clip(favored, start, start + tolerance)
 
 
@@ -205,19 +223,37 @@ def best_mixtures(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
     """
     if curves[0].rate.shape[1] > 1:
         return _program(curves, tolerance)
-    hulls = [curve.take(lower_hull(curve.rate[:, 0], curve.loss)) for curve in curves]
-    favored = np.array([hull.rate[hull.loss.argmin(), 0] for hull in hulls])
-    corners = [hull.rate[:, 0] for hull in hulls]
-    losses = [hull.loss for hull in hulls]
-    rates = cheapest_rates(corners, losses, np.ones(len(hulls)), favored, tolerance)
-    mixtures = []
-    for hull, corner_rates, rate in zip(hulls, corners, rates, strict=True):
-        after = int(np.searchsorted(corner_rates, rate).clip(1, len(corner_rates) - 1))
-        share = (rate - corner_rates[after - 1]) / (corner_rates[after] - corner_rates[after - 1])
-        chances = np.array([1 - share, share])
-        chances = np.where(chances > _NONE, chances, 0.0)
-        mixtures.append(_mixture(hull.threshold[after - 1 : after + 1], chances))
-    return mixtures
+    thresholds = []
+    corners = []
+    losses = []
+    favored = []
+    for curve in curves:
+        rate = curve.rate[:, 0]
+        hull = lower_hull(rate, curve.loss)
+        rate = rate[hull]
+        loss = curve.loss[hull]
+        thresholds.append(curve.threshold[hull])
+        corners.append(rate)
+        losses.append(loss)
+        favored.append(rate[loss.argmin()])
+    equal_shares = np.ones(len(curves))
+    rates = cheapest_rates(corners, losses, equal_shares, np.array(favored), tolerance)
+    return [
+        _mixture_at(rate, corner_rates, threshold)
+        for rate, corner_rates, threshold in zip(rates, corners, thresholds, strict=True)
+    ]
+
+
+def _mixture_at(rate: float, corner_rates: Floats, threshold: Floats) -> Mixture:
+    """The two thresholds that have this rate together."""
+    last = len(corner_rates) - 1
+    after = int(np.searchsorted(corner_rates, rate).clip(1, last))
+    before = after - 1
+    low = corner_rates[before]
+    high = corner_rates[after]
+    share = (rate - low) / (high - low)
+    chances = np.array([1 - share, share])
+    return _mixture(threshold[[before, after]], chances)
 
 
 def parity_program(
@@ -231,15 +267,22 @@ def parity_program(
     plus the tolerance. Each row of ``sums`` adds up variables to 1.
     """
     starts = window.shape[1]
-    equalities = {}
+    sums_of_variables = None
+    ones = None
     if sums is not None:
-        equalities["A_eq"] = hstack([sums, csr_array((sums.shape[0], starts))])
-        equalities["b_eq"] = np.ones(sums.shape[0])
+        rows = sums.shape[0]
+        no_starts = csr_array((rows, starts))
+        sums_of_variables = hstack([sums, no_starts])
+        ones = np.ones(rows)
+    at_most = hstack([rates, -window])
+    at_least = hstack([-rates, window])
+    count = rates.shape[0]
     solution = linprog(
         np.append(loss, np.zeros(starts)),
-        A_ub=vstack([hstack([rates, -window]), hstack([-rates, window])]),
-        b_ub=np.repeat([tolerance, 0.0], rates.shape[0]),
-        **equalities,
+        A_ub=vstack([at_most, at_least]),
+        b_ub=np.repeat([tolerance, 0.0], count),
+        A_eq=sums_of_variables,
+        b_eq=ones,
         bounds=(0, 1),
         options={"primal_feasibility_tolerance": _EXACT, "dual_feasibility_tolerance": _EXACT},
     )
@@ -249,8 +292,10 @@ def parity_program(
 
 
 def _mixture(threshold: Floats, chances: Floats) -> Mixture:
-    used = chances > 0
-    return Mixture(threshold[used], chances[used] / chances[used].sum())
+    """The thresholds whose probability in a solution is not 0."""
+    used = chances > _NONE
+    chances = chances[used]
+    return Mixture(threshold[used], chances / chances.sum())
 
 
 def _program(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
@@ -260,22 +305,28 @@ def _program(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
     hulls = []
     for curve in curves:
         x, y = curve.rate.T
-        corners = np.union1d(lower_hull(x, y), lower_hull(x, -y))
+        below = lower_hull(x, y)
+        above = lower_hull(x, -y)
+        corners = np.union1d(below, above)
         hulls.append(curve.take(corners))
-    sizes = [len(hull.threshold) for hull in hulls]
     sets = curves[0].rate.shape[1]
     # One variable for each corner, then the start of each set's window.
-    rates: Any = vstack(
-        [block_diag([csr_array(hull.rate[:, [k]].T) for hull in hulls]) for k in range(sets)]
-    )
-    window = csr_array(np.kron(np.eye(sets), np.ones((len(hulls), 1))))
-    loss = np.concatenate([hull.loss for hull in hulls])
-    mixtures = block_diag([csr_array(np.ones((1, size))) for size in sizes])
-    solution = parity_program(loss, rates, window, tolerance, sums=mixtures)
-    parts = np.split(solution.x[: sum(sizes)], np.cumsum(sizes)[:-1])
+    rates = []
+    for number in range(sets):
+        rates_of_groups = [csr_array(hull.rate[:, [number]].T) for hull in hulls]
+        rates.append(block_diag(rates_of_groups))
+    of_each_group = np.ones((len(hulls), 1))
+    window = np.kron(np.eye(sets), of_each_group)
+    losses = [hull.loss for hull in hulls]
+    sums = block_diag([csr_array(np.ones((1, len(loss)))) for loss in losses])
+    loss = np.concatenate(losses)
+    solution = parity_program(loss, vstack(rates), csr_array(window), tolerance, sums=sums)
+    ends = np.cumsum([len(loss) for loss in losses])
+    corners = solution.x[: ends[-1]]
+    probabilities = np.split(corners, ends[:-1])
     return [
-        _mixture(hull.threshold, np.where(part > _NONE, part, 0.0))
-        for hull, part in zip(hulls, parts, strict=True)
+        _mixture(hull.threshold, chances)
+        for hull, chances in zip(hulls, probabilities, strict=True)
     ]
 
 
@@ -288,82 +339,113 @@ def best_thresholds(curves: Sequence[Curve], tolerance: float) -> Floats:
     every group. Where two rates must agree, fewer thresholds are used, to limit the number of
     windows and points to some millions.
     """
-    sets = curves[0].rate.shape[1]
-    groups = len(curves)
-    if sets > 1:
-        size = max(8, int(_MOST_BOXES ** (1 / 3) / groups))
-        # points are spaced evenly along each, with both ends
-        ways = [curve.rate.sum(1) for curve in curves]
-        picks = [
-            np.searchsorted(way, np.linspace(way[0], way[-1], size)).clip(max=len(way) - 1)
-            for way in ways
-        ]
-        curves = [
-            curve.take(np.unique(places)) for curve, places in zip(curves, picks, strict=True)
-        ]
-    starts = [
-        np.unique(np.concatenate([curve.rate[:, k] for curve in curves])) for k in range(sets)
-    ]
-    if sets == 1:
-        reached = [
-            _least_within(curve.rate[:, 0], curve.loss, starts[0], tolerance) for curve in curves
-        ]
-        total = sum(loss for loss, _ in reached)
-        best = int(np.argmin(total))
-        return np.array(
-            [curve.threshold[at[best]] for curve, (_, at) in zip(curves, reached, strict=True)]
-        )
+    if curves[0].rate.shape[1] == 1:
+        return _thresholds_of_one_rate(curves, tolerance)
+    edge = _MOST_BOXES ** (1 / 3)
+    size = int(edge / len(curves))
+    size = max(8, size)
+    curves = [_spaced_points(curve, size) for curve in curves]
+    return _thresholds_of_two_rates(curves, tolerance)
+
+
+def _spaced_points(curve: Curve, size: int) -> Curve:
+    """At most this many points, spaced evenly along the curve, with both ends."""
+    way = curve.rate.sum(1)
+    last = len(way) - 1
+    spaced = np.linspace(way[0], way[last], size)
+    places = np.searchsorted(way, spaced)
+    places = places.clip(max=last)
+    return curve.take(np.unique(places))
+
+
+def _window_starts(curves: Sequence[Curve], number: int) -> Floats:
+    """The rates of a set at all thresholds of all groups."""
+    rates = [curve.rate[:, number] for curve in curves]
+    return np.unique(np.concatenate(rates))
+
+
+def _thresholds_of_one_rate(curves: Sequence[Curve], tolerance: float) -> Floats:
+    """The best thresholds, whose rates of one set lie within one window."""
+    starts = _window_starts(curves, 0)
+    total = np.zeros(len(starts))
+    thresholds = []
+    for curve in curves:
+        rate = curve.rate[:, 0]
+        loss, places = _least_within(rate, curve.loss, starts, tolerance)
+        total += loss
+        thresholds.append(curve.threshold[places])
+    best = int(total.argmin())
+    return np.array([thresholds_of_group[best] for thresholds_of_group in thresholds])
+
+
+def _thresholds_of_two_rates(curves: Sequence[Curve], tolerance: float) -> Floats:
+    """The best thresholds, whose rates lie within one window of each of the two sets."""
+    starts = _window_starts(curves, 0)
+    second_starts = _window_starts(curves, 1)
+    windows = []
+    for curve in curves:
+        first, second = curve.rate.T
+        in_first = _inside(first, starts, tolerance)
+        in_second = _inside(second, second_starts, tolerance)
+        windows.append((in_first, in_second))
     lowest = np.inf
-    result = np.zeros(groups)
-    # Of the second set all windows at once: (windows, points) of each group.
-    first, second = (
-        [_inside(curve.rate[:, k], starts[k], tolerance) for curve in curves] for k in range(2)
-    )
-    for at in range(len(starts[0])):
+    best_thresholds = np.zeros(len(curves))
+    for at in range(len(starts)):
+        # All windows of the second set at once: (windows, points) of each group.
         losses = [
             np.where(in_first[at] & in_second, curve.loss, np.inf)
-            for in_first, in_second, curve in zip(first, second, curves, strict=True)
+            for curve, (in_first, in_second) in zip(curves, windows, strict=True)
         ]
-        total = np.sum([loss.min(1) for loss in losses], axis=0)
+        least_losses = [loss.min(1) for loss in losses]
+        total = np.sum(least_losses, axis=0)
         best = int(total.argmin())
         if total[best] < lowest:
             lowest = total[best]
-            places = [loss[best].argmin() for loss in losses]
-            result = np.array(
-                [curve.threshold[place] for curve, place in zip(curves, places, strict=True)]
-            )
-    return result
+            for group, loss in enumerate(losses):
+                place = loss[best].argmin()
+                best_thresholds[group] = curves[group].threshold[place]
+    return best_thresholds
 
 
-def _inside(rate: Floats, starts: Floats, tolerance: float) -> NDArray[np.bool_]:
+def _inside(rate: Floats, starts: Floats, tolerance: float) -> Booleans:
     """Which points (columns) lie in which windows (rows)."""
-    return (rate >= starts[:, None] - _NONE) & (rate <= starts[:, None] + tolerance + _NONE)
+    low = starts[:, None] - _NONE
+    high = starts[:, None] + tolerance + _NONE
+    return (rate >= low) & (rate <= high)
 
 
 def _least_within(
     rate: Floats, loss: Floats, starts: Floats, tolerance: float
-) -> tuple[Floats, NDArray[np.int64]]:
+) -> tuple[Floats, Integers]:
     """The least loss, and its place, of points whose rate lies within each window; infinite where
     none does.
 
     Rates ascend. A table of the least of 1, 2, 4 ... neighbors answers each window from two of its
     entries.
     """
-    first = np.searchsorted(rate, starts - _NONE)
-    after = np.searchsorted(rate, starts + tolerance + _NONE, side="right")
+
+    def better(left: Integers, right: Integers) -> Integers:
+        return np.where(loss[left] <= loss[right], left, right)
+
     tables = [np.arange(len(rate))]
     while 2 ** len(tables) <= len(rate):
         half = 2 ** (len(tables) - 1)
-        left = tables[-1][:-half]
-        right = tables[-1][half:]
-        tables.append(np.where(loss[left] <= loss[right], left, right))
+        table = tables[-1]
+        tables.append(better(table[:-half], table[half:]))
+    first = np.searchsorted(rate, starts - _NONE)
+    ends = starts + tolerance + _NONE
+    after = np.searchsorted(rate, ends, side="right")
+    size = after - first
+    doublings = np.log2(np.maximum(size, 1))
+    level = doublings.astype(int)
+    level[size <= 0] = -1
     least = np.full(len(starts), np.inf)
     places = np.zeros(len(starts), dtype=np.int64)
-    level = np.where(after > first, np.log2(np.maximum(after - first, 1)).astype(int), -1)
     for depth, table in enumerate(tables):
         at_depth = level == depth
-        left = table[first[at_depth]]
-        right = table[after[at_depth] - 2**depth]
-        places[at_depth] = np.where(loss[left] <= loss[right], left, right)
-        least[at_depth] = loss[places[at_depth]]
+        left = first[at_depth]
+        right = after[at_depth] - 2**depth
+        best = better(table[left], table[right])
+        places[at_depth] = best
+        least[at_depth] = loss[best]
     return least, places

@@ -18,8 +18,15 @@ from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.problem.problem import Problem
 from metrifair.problem.tables import UNKNOWN
 from metrifair.saving.records import Arrays
-from metrifair.support.arrays import Floats, Integers
+from metrifair.support.arrays import Booleans, Floats, Integers
 from metrifair.support.checks import check_known
+
+_LABELS: dict[str | None, tuple[int, ...]] = {
+    None: (),
+    "negative": (0,),
+    "positive": (1,),
+    "every": (0, 1),
+}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -127,11 +134,10 @@ class ThresholdPostprocessor(ScorePostprocessor):
             or kind.sets is not None
             or kind.strata
         ):
-            remedy = (
-                "use statistical_parity, equal_opportunity, predictive_equality or equalized_odds"
-            )
             raise DataError(
-                f"criterion {kind.name!r} does not compare rates of decisions", remedy=remedy
+                f"criterion {kind.name!r} does not compare rates of decisions",
+                remedy="use statistical_parity, equal_opportunity, predictive_equality or "
+                "equalized_odds",
             )
         if isinstance(self.utility, str):
             check_known(
@@ -144,7 +150,7 @@ class ThresholdPostprocessor(ScorePostprocessor):
     @property
     def _labels(self) -> tuple[int, ...]:
         labels = criterion_named(self.criterion).labels
-        return {None: (), "negative": (0,), "positive": (1,), "every": (0, 1)}[labels]
+        return _LABELS[labels]
 
     def calibrate(self, rows: Calibration) -> None:
         """Choose thresholds, or the rule of ``needs_group=False``.
@@ -155,56 +161,74 @@ class ThresholdPostprocessor(ScorePostprocessor):
             As in ``ScorePostprocessor.calibrate``.
         """
         self.prices_ = _prices(self.utility, rows.problem)
-        members = np.stack(list(self._sets(rows.problem).values()), axis=1)
-        row, group, weight = rows.memberships()
-        groups = [group == code for code in range(len(self.groups_))]
+        sets = self._sets(rows.problem).values()
+        members = np.stack(list(sets), axis=1)
         if rows.cells is None:
-            # Thresholds cannot be more exact than one row of the smallest set.
-            least = 1 / min(members[in_group].sum(0).min() for in_group in groups)
-            chances = self._cut(rows, members * rows.weight[:, None], least)
+            chances = self._cut(rows, members)
         else:
-            positive = np.asarray(rows.problem.is_positive, dtype=np.int64)
-            self.correction_ = Correction.fit(
-                np.stack([1 - rows.score, rows.score], 1), positive, rows.weight
-            )
-            price = self._expected_price(rows.score)
-            cells = rows.cells[:, self._compared_cells()]
-            of_set = np.repeat(np.arange(members.shape[1]), len(self.groups_))
-            best = blind_coin if self.randomized else blind_cut
-            self.blind_rule_ = best(price, cells, rows.weight, of_set, self.tolerance)
-            chances = self.blind_rule_(price, cells)
-        sets = members[row] * weight[:, None]
+            chances = self._blind_cut(rows, rows.cells)
+        row, group, weight = rows.memberships()
+        weights = members[row] * weight[:, None]
         chances = chances[row]
-        self.rates_ = np.stack(
-            [(chances[in_group] @ sets[in_group]) / sets[in_group].sum(0) for in_group in groups]
-        )
+        rates = []
+        for in_group in self._rows_of_groups(group):
+            accepted = chances[in_group] @ weights[in_group]
+            rates.append(accepted / weights[in_group].sum(0))
+        self.rates_ = np.stack(rates)
 
-    def _cut(self, rows: Calibration, sets: Floats, row: float) -> Floats:
+    def _rows_of_groups(self, group: Integers) -> list[Booleans]:
+        return [group == code for code in range(len(self.groups_))]
+
+    def _blind_cut(self, rows: Calibration, chances: Floats) -> Floats:
+        """Compute the rule without groups; the probability that it accepts each row."""
+        positive = np.asarray(rows.problem.is_positive, dtype=np.int64)
+        chances_of_labels = _of_both_classes(rows.score)
+        self.correction_ = Correction.fit(chances_of_labels, positive, rows.weight)
+        price = self._expected_price(rows.score)
+        compared = self._compared_cells()
+        cells = chances[:, compared]
+        groups = len(self.groups_)
+        set_of_cell = np.arange(len(compared)) // groups
+        best_rule = blind_cut
+        if self.randomized:
+            best_rule = blind_coin
+        self.blind_rule_ = best_rule(price, cells, rows.weight, set_of_cell, self.tolerance)
+        return self.blind_rule_(price, cells)
+
+    def _cut(self, rows: Calibration, members: Booleans) -> Floats:
         """Choose the groups' thresholds; return the probability that each row is accepted."""
-        price = np.where(np.asarray(rows.problem.is_positive), self.prices_[1], self.prices_[0])
+        negative_price, positive_price = self.prices_
+        positive = np.asarray(rows.problem.is_positive)
+        price = np.where(positive, positive_price, negative_price)
         price *= rows.weight / rows.weight.sum()
-        groups = [rows.group == code for code in range(len(self.groups_))]
-        curves = [
-            rate_curve(rows.score[in_group], sets[in_group], price[in_group]) for in_group in groups
-        ]
+        weight = rows.weight[:, None]
+        sets = members * weight
+        curves = []
+        smallest = np.inf  # number of rows of a set of a group
+        for in_group in self._rows_of_groups(rows.group):
+            curve = rate_curve(rows.score[in_group], sets[in_group], price[in_group])
+            curves.append(curve)
+            sizes = members[in_group].sum(0)
+            smallest = min(smallest, sizes.min())
         if self.randomized:
             mixtures = best_mixtures(curves, self.tolerance)
         else:
-            cuts = best_thresholds(curves, min(1.0, self.tolerance + row))
-            mixtures = [Mixture(np.array([cut]), np.ones(1)) for cut in cuts]
-        curve = rate_curve(rows.score, rows.weight[:, None], price)
-        best = Mixture(curve.threshold[[curve.loss.argmin()]], np.ones(1))
-        self.thresholds_ = (*mixtures, best)
+            # Thresholds cannot be more exact than one row of the smallest set.
+            tolerance = self.tolerance + 1 / smallest
+            cuts = best_thresholds(curves, min(1.0, tolerance))
+            mixtures = [_single(cut) for cut in cuts]
+        curve = rate_curve(rows.score, weight, price)
+        best_cut = curve.threshold[curve.loss.argmin()]
+        self.thresholds_ = (*mixtures, _single(best_cut))
         return self.adjust(rows.score, rows.group)
 
     def _compared_cells(self) -> Integers:
         """Cells of each group that the criterion compares: the group, or the group with each of
         the labels.
         """
-        codes = np.arange(len(self.groups_))
-        return np.concatenate(
-            [self._cells_per_group * codes + label for label in self._labels or (0,)]
-        )
+        first_cells = self._cells_per_group * np.arange(len(self.groups_))
+        labels = self._labels or (0,)
+        return np.concatenate([first_cells + label for label in labels])
 
     def state(self) -> dict[str, Floats]:
         """The arrays that ``save`` writes.
@@ -216,10 +240,15 @@ class ThresholdPostprocessor(ScorePostprocessor):
         """
         arrays = {"prices": np.array(self.prices_), "rates": self.rates_}
         if not self.needs_group:
-            rule, least, width = self.blind_rule_
-            slope, bias = self.correction_
-            step = {"rule": rule, "least": np.array([least]), "width": np.array([width])}
-            return {**arrays, **step, "score_slope": np.array([slope]), "score_bias": bias}
+            rule = self.blind_rule_
+            arrays |= {
+                "rule": rule.prices,
+                "least": np.array([rule.least]),
+                "width": np.array([rule.width]),
+                "score_slope": np.array([self.correction_.slope]),
+                "score_bias": self.correction_.bias,
+            }
+            return arrays
         for place, threshold in enumerate(self.thresholds_):
             arrays |= {
                 f"threshold{place}": threshold.threshold,
@@ -238,38 +267,26 @@ class ThresholdPostprocessor(ScorePostprocessor):
         negative, positive = arrays.take("prices", (2,)).tolist()
         self.prices_ = negative, positive
         groups = len(self.groups_)
-        compared = self._compared_cells()
-        self.rates_ = arrays.take("rates", (groups, len(compared) // groups))
-        if not self.needs_group:
-            rule = arrays.take("rule", (len(compared),))
-            least = arrays.take("least", (1,), finite=False).item()
-            width = arrays.take("width", (1,)).item()
-            if np.isnan(least) or width < 0:
-                raise ModelFileError("the file does not describe a model: its rule has no step")
-            self.blind_rule_ = BlindRule(rule, least, width)
-            slope = arrays.take("score_slope", (1,)).item()
-            self.correction_ = Correction(slope, arrays.take("score_bias", (2,)))
+        compared = len(self._compared_cells())
+        self.rates_ = arrays.take("rates", (groups, compared // groups))
+        if self.needs_group:
+            mixtures = [_restored_mixture(arrays, place) for place in range(groups + 1)]
+            self.thresholds_ = tuple(mixtures)
             return
-        mixtures = []
-        for place in range(groups + 1):
-            threshold = arrays.take(f"threshold{place}", (None,), finite=False)
-            probability = arrays.take(f"probability{place}", (len(threshold),))
-            if (
-                np.isnan(threshold).any()
-                or (probability < 0).any()
-                or abs(probability.sum() - 1) > 1e-6
-            ):
-                raise ModelFileError(
-                    "the file does not describe a model: its thresholds have no probabilities"
-                )
-            mixtures.append(Mixture(threshold, probability))
-        self.thresholds_ = tuple(mixtures)
+        rule = arrays.take("rule", (compared,))
+        least = arrays.take("least", (1,), finite=False).item()
+        width = arrays.take("width", (1,)).item()
+        if np.isnan(least) or width < 0:
+            raise ModelFileError("the file does not describe a model: its rule has no step")
+        self.blind_rule_ = BlindRule(rule, least, width)
+        slope = arrays.take("score_slope", (1,)).item()
+        bias = arrays.take("score_bias", (2,))
+        self.correction_ = Correction(slope, bias)
 
     def _expected_price(self, score: Floats) -> Floats:
         """The expected loss of accepting rows with these scores, by calibrated probabilities."""
-        price: Floats = self.correction_(np.stack([1 - score, score], axis=1)) @ np.array(
-            self.prices_
-        )
+        chances = self.correction_(_of_both_classes(score))
+        price: Floats = chances @ np.array(self.prices_)
         return price
 
     def adjust(self, scores: Floats, groups: Integers) -> Floats:
@@ -290,7 +307,8 @@ class ThresholdPostprocessor(ScorePostprocessor):
         for code in (*range(len(self.groups_)), UNKNOWN):
             in_group = groups == code
             thresholds, chances = self.thresholds_[code]
-            accepted[in_group] = (scores[in_group, None] >= thresholds) @ chances
+            passed = scores[in_group, None] >= thresholds
+            accepted[in_group] = passed @ chances
         return accepted
 
     def adjust_blind(self, scores: Floats, probabilities: Floats) -> Floats:
@@ -310,6 +328,27 @@ class ThresholdPostprocessor(ScorePostprocessor):
         return self.blind_rule_(self._expected_price(scores), cells)
 
 
+def _of_both_classes(score: Floats) -> Floats:
+    """Probabilities (n, 2) of the negative and the positive class."""
+    return np.stack([1 - score, score], axis=1)
+
+
+def _single(threshold: float) -> Mixture:
+    """One threshold, without randomization."""
+    return Mixture(np.array([threshold]), np.ones(1))
+
+
+def _restored_mixture(arrays: Arrays, place: int) -> Mixture:
+    """The thresholds of a group, from a file."""
+    threshold = arrays.take(f"threshold{place}", (None,), finite=False)
+    probability = arrays.take(f"probability{place}", (len(threshold),))
+    if np.isnan(threshold).any() or (probability < 0).any() or abs(probability.sum() - 1) > 1e-6:
+        raise ModelFileError(
+            "the file does not describe a model: its thresholds have no probabilities"
+        )
+    return Mixture(threshold, probability)
+
+
 def _prices(utility: UtilityLike, problem: Problem) -> tuple[float, float]:
     """The loss added by accepting a row of the negative and of the positive class."""
     positive = problem.is_positive
@@ -317,10 +356,14 @@ def _prices(utility: UtilityLike, problem: Problem) -> tuple[float, float]:
     if isinstance(utility, str) and utility == "accuracy":
         return 1.0, -1.0
     if isinstance(utility, str):
-        share = float(np.average(np.asarray(positive), weights=weight))
+        mean = np.average(np.asarray(positive), weights=weight)
+        share = float(mean)
         return 0.5 / (1 - share), -0.5 / share
     expected_cost(utility, problem.scheme.classes)  # type: ignore[arg-type]  # validates the table of costs
     costs = np.asarray(utility, dtype=np.float64)
     yes = problem.scheme.positive
     no = 1 - yes
-    return float(costs[no, yes] - costs[no, no]), float(costs[yes, yes] - costs[yes, no])
+    accepted = costs[:, yes]
+    rejected = costs[:, no]
+    prices = (accepted - rejected).tolist()
+    return prices[no], prices[yes]

@@ -9,7 +9,6 @@ from numbers import Real
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from metrifair.errors import DataError, MetrifairWarning, Remedy
 from metrifair.problem.cells import Attribute
@@ -30,7 +29,7 @@ from metrifair.problem.tables import (
     is_missing,
 )
 from metrifair.problem.values import band_names
-from metrifair.support.arrays import Booleans, Integers
+from metrifair.support.arrays import Booleans, Floats, Integers
 
 Continuous: TypeAlias = "Literal['auto'] | bool | Sequence[str]"
 """Which sensitive features are numeric: columns, all or none; or "auto" to decide by their
@@ -49,7 +48,7 @@ class Groups(NamedTuple):
     codes: Integers  # (n, attributes); of a number 0
     attributes: tuple[Attribute, ...]
     # (n, attributes), 0 if not known or not a number; None: no numbers
-    numbers: NDArray[np.float64] | None = None
+    numbers: Floats | None = None
 
 
 def group_codes(
@@ -302,7 +301,7 @@ def _is_measurement(column: CodedColumn, rows: int | None) -> bool:
     return any(value % 1 != 0 for value in values)
 
 
-def _numbers(name: str, column: Column) -> NDArray[np.float64]:
+def _numbers(name: str, column: Column) -> Floats:
     try:
         values = as_array(name, column).astype(np.float64)
     except DataError:

@@ -9,7 +9,7 @@ import re
 import numpy as np
 
 from metrifair.problem.tables import Column, distinct, is_missing
-from metrifair.support.arrays import Booleans, Integers
+from metrifair.support.arrays import Booleans, Integers, distinct_codes
 
 _MOST_PER_ID = 20  # rows of one id on average: beyond, a column such as state_id is a category
 _IS_ID = re.compile(r"(.*[_\W])?(id|ids|uuid|guid)", re.IGNORECASE)
@@ -83,7 +83,7 @@ def _cluster_order(clusters: Integers, kinds: Integers, seed: int) -> tuple[Inte
     Neighbors have the same kind and about the same size, so that every n-th cluster is a sample of
     all.
     """
-    of_row = np.unique(clusters, return_inverse=True)[1].reshape(-1)
+    of_row = distinct_codes(clusters)
     sizes = np.bincount(of_row)
     _, kind, frequency = np.unique(kinds, return_inverse=True, return_counts=True)
     rarity = np.argsort(np.argsort(frequency, kind="stable"))

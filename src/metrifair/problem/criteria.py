@@ -61,7 +61,7 @@ class Criterion:
     score: ScoreName | ScoreFunction = "prediction"
     labels: Literal["positive", "negative", "every"] | None = None
     bins: tuple[float, ...] | None = None
-    sets: Callable[[NDArray[Any]], NDArray[np.bool_]] | None = None
+    sets: Callable[[NDArray[Any]], Booleans] | None = None
     set_names: tuple[str, ...] = ()
     strata: bool = False
 

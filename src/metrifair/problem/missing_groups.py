@@ -5,16 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.errors import MetrifairWarning
-from metrifair.problem.unknown_names import no_warnings_of_unknown_names
-
-if TYPE_CHECKING:
-    from metrifair.problem.problem import Problem
+from metrifair.problem.problem import COUNTS_AS_POSITIVE, Problem
+from metrifair.problem.unknown_names import no_warnings_of_unknown_names, unknown_name_warnings
+from metrifair.support.user_warnings import warn_user
 
 _IS_MISSING = "is missing in"
 _USE = "They are used for training, and comparisons of"
@@ -53,21 +52,25 @@ def missing_groups_text(attribute: str, rows: int, of: int) -> str:
     return f"{attribute} {_IS_MISSING} {rows:,} of {of:,} rows. {_USE} {attribute} exclude them."
 
 
-def warn_of_missing_groups(
-    problem: Problem, rows: NDArray[Any] | None = None, *, stacklevel: int = 4
-) -> None:
-    """Warn of rows without a group."""
-    for missing in missing_groups_in(problem, rows):
-        text = missing_groups_text(*missing).removesuffix(".")
-        warnings.warn(MetrifairWarning(text), stacklevel=stacklevel)
+def warn_of_groups(problem: Problem, rows: NDArray[Any] | None = None) -> bool:
+    """Warn of rows without a group, and of groups whose names say that they are not known.
+
+    Returns whether there are any.
+    """
+    of_missing = [missing_groups_text(*found) for found in missing_groups_in(problem, rows)]
+    texts = [*unknown_name_warnings(problem, rows), *of_missing]
+    for text in texts:
+        warn_user(text.removesuffix("."))
+    return bool(texts)
 
 
 @contextmanager
 def no_warnings_of_groups() -> Iterator[None]:
-    """Within this block, training warns neither of missing groups nor of unknown names: the caller
-    has done so for all rows.
+    """Within this block, training warns neither of missing groups nor of unknown names or a
+    positive label: the caller has done so for all rows.
     """
     with no_warnings_of_unknown_names():
         message = rf"(?s).* {_IS_MISSING} .* rows\. {_USE}"
-        warnings.filterwarnings("ignore", message, MetrifairWarning)
+        for text in (message, f".* {COUNTS_AS_POSITIVE}"):
+            warnings.filterwarnings("ignore", text, MetrifairWarning)
         yield

@@ -6,7 +6,6 @@ rows count. The module ``predictions`` decides the meaning of prediction columns
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -64,9 +63,11 @@ from metrifair.problem.tables import (
     same_rows,
 )
 from metrifair.problem.values import place_among
-from metrifair.support.arrays import Floats, Integers
+from metrifair.support.arrays import Booleans, Floats, Integers, distinct_codes
 from metrifair.support.checks import check_switches, is_number, rows_or_none
+from metrifair.support.user_warnings import warn_user
 
+COUNTS_AS_POSITIVE = "counts as positive"
 Declared: TypeAlias = Mapping[str, Sequence[object]] | Sequence[object]
 """Groups by attribute, or the groups of the only one."""
 TargetKind: TypeAlias = Literal["labels", "numbers", "either"]
@@ -181,7 +182,7 @@ class Problem:
         return self.scheme.comparisons
 
     @property
-    def is_positive(self) -> NDArray[np.bool_] | None:
+    def is_positive(self) -> Booleans | None:
         """True where the outcome is the positive class; None where there are no classes."""
         if self.labels is None or not self.scheme.classes:
             return None
@@ -193,6 +194,20 @@ class Problem:
         if self.labels is None or not self.scheme.classes:
             return self.labels
         return np.asarray(np.asarray(self.scheme.classes)[self.labels])
+
+    @property
+    def row_weights(self) -> Floats:
+        """The weight of each row; 1 without weights."""
+        if self.weight is None:
+            return np.ones(len(self))
+        return self.weight
+
+    @property
+    def passed_rows(self) -> Integers:
+        """The position of each row among the rows that were passed."""
+        if self.kept is None:
+            return np.arange(len(self))
+        return np.flatnonzero(self.kept)
 
     @cached_property
     def cell(self) -> Integers:
@@ -575,7 +590,7 @@ def _groups_in(
     ]
     groups = group_codes(table, intersectional=intersectional, continuous=numbers)
     if numbers:
-        warnings.warn(numbers_warning(number_facts(table, numbers)), stacklevel=6)
+        warn_user(numbers_warning(number_facts(table, numbers)))
     return groups
 
 
@@ -617,7 +632,7 @@ class _Rows(NamedTuple):
 
     length: int
     weight: Floats | None
-    kept: NDArray[np.bool_] | None
+    kept: Booleans | None
     y: CodedColumn | None
     outcome: str
     groups: dict[str, CodedColumn] | None
@@ -671,9 +686,7 @@ def _rows_with_weight(inputs: Inputs) -> _Rows:
     return _Rows(length, weights, kept, target, name, groups, controls, clusters)
 
 
-def _take(
-    table: dict[str, CodedColumn] | None, kept: NDArray[np.bool_]
-) -> dict[str, CodedColumn] | None:
+def _take(table: dict[str, CodedColumn] | None, kept: Booleans) -> dict[str, CodedColumn] | None:
     if table is None:
         return None
     return {name: column.take(kept) for name, column in table.items()}
@@ -884,7 +897,7 @@ def attributes_equal_to_label(problem: Problem, rows: NDArray[Any] | None = None
         if not len(outcome) or len(np.unique(outcome[:1_000])) > len(attribute.groups):
             continue
         if outcome.dtype.kind == "f":
-            outcome = np.unique(outcome, return_inverse=True)[1]
+            outcome = distinct_codes(outcome)
         size = int(outcome.max()) + 1
         counts = np.bincount(groups * size + outcome, rows_or_none(rows, has_group))
         pairs = np.flatnonzero(counts)
@@ -895,11 +908,31 @@ def attributes_equal_to_label(problem: Problem, rows: NDArray[Any] | None = None
     return names
 
 
+def positive_sentence(labels: Sequence[object], positive: object) -> str:
+    """Which label counts as positive, and by which default, without a full stop.
+
+    >>> positive_sentence(["bad", "good"], "good"), positive_sentence([1, 2], 2)
+    ("'good' counts as positive (alphabetical default)", '2 counts as positive (by default the last of 1, 2)')
+    """
+    if isinstance(positive, str) and positive == labels[-1]:
+        return f"{positive!r} {COUNTS_AS_POSITIVE} (alphabetical default)"
+    place = "last" if positive == labels[-1] else "first"
+    names = ", ".join(map(repr, labels))
+    return f"{positive!r} {COUNTS_AS_POSITIVE} (by default the {place} of {names})"
+
+
+def warn_of_positive_label(problem: Problem, pos_label: object) -> None:
+    """Warn which label is positive by default if the comparisons depend on it, and the words of
+    both labels do not show it.
+    """
+    scheme = problem.scheme
+    depends = scheme.criterion.labels in ("positive", "negative") and bool(scheme.comparisons)
+    if pos_label is None and depends and not is_evident_positive(scheme.classes, scheme.positive):
+        sentence = positive_sentence(scheme.classes, scheme.classes[scheme.positive])
+        warn_user(MetrifairWarning(sentence, remedy=Remedy("pos_label", detail=" to change it")))
+
+
 def warn_of_labels(problem: Problem, rows: NDArray[Any] | None = None) -> None:
     """Warn if the groups are a renaming of the label."""
     for name in attributes_equal_to_label(problem, rows):
-        warnings.warn(
-            f"The groups of {name} copy the label: correct scores are then unfair by design",
-            MetrifairWarning,
-            stacklevel=4,
-        )
+        warn_user(f"The groups of {name} copy the label: correct scores are then unfair by design")

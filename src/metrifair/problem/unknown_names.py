@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 
 from metrifair.errors import MetrifairWarning
 from metrifair.problem.spelling import UNKNOWN_NAMES
+from metrifair.support.arrays import Booleans
+from metrifair.support.user_warnings import warn_user
 
 if TYPE_CHECKING:
     from metrifair.problem.cells import Attribute
@@ -59,7 +61,7 @@ def means_unknown(name: object) -> bool:
     return not _without_punctuation(name) or _letters(name) in _UNKNOWN
 
 
-def are_unknown(names: Sequence[object], known_names: Collection[str] = ()) -> NDArray[np.bool_]:
+def are_unknown(names: Sequence[object], known_names: Collection[str] = ()) -> Booleans:
     """Which groups of an attribute have a name that says that they are not known.
 
     ``known_names`` are names of real groups. A dash beside a plus is a minus, and so a real group.
@@ -130,16 +132,19 @@ def unknown_name_text(attribute: str, group: str, rows: int, of: int) -> str:
     return f"{attribute}: {named}, {_SAYS_SO}."
 
 
-def warn_of_unknown_names(
-    problem: Problem, rows: NDArray[Any] | None = None, *, stacklevel: int = 4
-) -> None:
+def warn_of_unknown_names(problem: Problem) -> None:
     """Warn of groups that are compared although their names say that they are not known."""
+    for text in unknown_name_warnings(problem):
+        warn_user(text)
+
+
+def unknown_name_warnings(problem: Problem, rows: NDArray[Any] | None = None) -> Iterator[str]:
+    """The text for each group that is compared although its name says that it is not known."""
     if problem.probabilities is not None or problem.members is not None:  # which no row states
         return
     for name in unknown_name_counts(problem, rows):
         remedy = MARK_AS_MISSING.removesuffix(".")
-        text = f"{unknown_name_text(*name)} It is compared as a group. {remedy}"
-        warnings.warn(MetrifairWarning(text), stacklevel=stacklevel)
+        yield f"{unknown_name_text(*name)} It is compared as a group. {remedy}"
 
 
 @contextmanager

@@ -31,6 +31,7 @@ from metrifair.report.html import (
 from metrifair.tradeoff.points import Point
 from metrifair.wording.frontier import (
     UNSCRIPTED,
+    allowance_note,
     area_sentence,
     compared_note,
     constant_sentence,
@@ -283,7 +284,7 @@ def _table(view: FrontierView) -> Json:
     return {
         "columns": [column.heading for column in columns],
         "rows": rows,
-        "notes": list(row_notes(view, view.rows)),
+        "notes": [*filter(None, [allowance_note(view)]), *row_notes(view, view.rows)],
     }
 
 

@@ -17,6 +17,7 @@ from metrifair.errors import DataError, ModelFileError
 from metrifair.saving.lightgbm_trees import lightgbm_trees
 from metrifair.saving.modelfile import installed_version
 from metrifair.saving.xgboost_trees import xgboost_trees
+from metrifair.support.arrays import Booleans, Floats, Integers
 from metrifair.support.checks import require
 from metrifair.training import Predictor
 from metrifair.training.models import Network
@@ -24,6 +25,8 @@ from metrifair.training.models import Network
 # versions: of 2022, so that older runtimes read the file
 _OPERATORS = 17
 _FORMAT = 8
+_MACHINE_LEARNING = "ai.onnx.ml"  # the domain of operators for trees and labels
+_LEARNING_OPERATORS = 3
 # the first with trees in double precision
 _TREE_OPERATORS = 5
 _TREE_FORMAT = 10
@@ -58,15 +61,15 @@ class Graph:
         names = [
             part if isinstance(part, str) else self._constant(np.asarray(part)) for part in inputs
         ]
-        domain = "ai.onnx.ml" if operator in ("TreeEnsemble", "LabelEncoder") else ""
+        domain = ""
+        if operator in ("TreeEnsemble", "LabelEncoder"):
+            domain = _MACHINE_LEARNING
         output = output or self._fresh(f"step {len(self._nodes)}")
-        tensors = {
-            name: self._tensor(value, name) if isinstance(value, np.ndarray) else value
-            for name, value in attributes.items()
-        }
-        self._nodes.append(
-            self.onnx.helper.make_node(operator, names, [output], domain=domain, **tensors)
-        )
+        for name, value in attributes.items():
+            if isinstance(value, np.ndarray):
+                attributes[name] = self._tensor(value, name)
+        node = self.onnx.helper.make_node(operator, names, [output], domain=domain, **attributes)
+        self._nodes.append(node)
         return output
 
     def cast(self, name: str, kind: str) -> str:
@@ -98,11 +101,15 @@ class Graph:
     def serialized(self, about: Mapping[str, str]) -> bytes:
         """The file, which passes ONNX's own checks."""
         helper = self.onnx.helper
-        parts = list(self.inputs.values()), list(self.outputs.values())
-        graph = helper.make_graph(self._nodes, "metrifair", *parts, self._constants)
+        inputs = list(self.inputs.values())
+        outputs = list(self.outputs.values())
+        graph = helper.make_graph(self._nodes, "metrifair", inputs, outputs, self._constants)
+        versions = {"": _OPERATORS, _MACHINE_LEARNING: _LEARNING_OPERATORS}
+        file_format = _FORMAT
+        if any(node.op_type == "TreeEnsemble" for node in self._nodes):
+            versions[_MACHINE_LEARNING] = _TREE_OPERATORS
+            file_format = _TREE_FORMAT
         domains = {node.domain for node in self._nodes}
-        trees = any(node.op_type == "TreeEnsemble" for node in self._nodes)
-        versions = {"": _OPERATORS, "ai.onnx.ml": _TREE_OPERATORS if trees else 3}
         model = helper.make_model(
             graph,
             opset_imports=[
@@ -110,7 +117,7 @@ class Graph:
                 for name, version in versions.items()
                 if name in domains
             ],
-            ir_version=_TREE_FORMAT if trees else _FORMAT,
+            ir_version=file_format,
             producer_name="metrifair",
             producer_version=about["metrifair"],
         )
@@ -169,51 +176,60 @@ def onnx_model(model: Any, about: Mapping[str, str]) -> bytes:
             "wraps, base_, and "
             "apply its rule to the scores where you use them"
         )
-    graph = Graph(() if encoder is None else encoder.coders_)
     if encoder is None:
+        graph = Graph(())
         x = graph.input("X", "DOUBLE", int(estimator.n_features_in_))
     else:
+        graph = Graph(encoder.coders_)
         coded = [
             part for name, coder in encoder.coders_.items() for part in _encode(graph, name, coder)
         ]
         x = graph.add("Concat", *coded, axis=1)
-    classes: Any = getattr(estimator, "classes_", None)
+    metadata = {"metrifair": installed_version("metrifair"), "model": type(estimator).__name__}
     scored = _score(graph, x, estimator)
     if isinstance(scored, str):
         graph.output("prediction", "Reshape", scored, np.array([-1]), kind="DOUBLE")
     else:
-        place = scored.place
-        if getattr(model, "threshold", None) is not None:
-            yes = model.positive
-            score = graph.add("Gather", scored.probabilities, np.array(yes), axis=1)
-            # A threshold is often a score itself, and who has that score is accepted.
-            accepted = graph.add(
-                "GreaterOrEqual", score, np.float64(model.threshold) - scored.rounding
-            )
-            place = graph.add("Where", accepted, np.array(yes), np.array(1 - yes))
-        labels = np.asarray(classes.tolist())
-        if labels.dtype.kind not in _TYPES or labels.tolist() != classes.tolist():
-            raise DataError(
-                f"classes such as {classes[-1]!r} cannot be written as ONNX; fit with integers or "
-                "strings"
-            )
-        graph.output("label", "Gather", labels, place, kind=_TYPES[labels.dtype.kind])
-        graph.output(
-            "probabilities", "Identity", scored.probabilities, kind="DOUBLE", width=len(labels)
-        )
-    names = getattr(estimator if encoder is None else encoder, "feature_names_in_", None)
-    if not getattr(estimator, "_fitted_with_feature_names", True) and encoder is None:
+        labels = _labels(estimator.classes_)
+        metadata["classes"] = json.dumps(labels.tolist(), ensure_ascii=False)
+        _output_decisions(graph, scored, model, labels)
+    if encoder is not None:
+        names = getattr(encoder, "feature_names_in_", None)
+    elif getattr(estimator, "_fitted_with_feature_names", True):
+        names = getattr(estimator, "feature_names_in_", None)
+    else:
         names = None  # LightGBM's own: Column_0 and so on
-    metadata = {"metrifair": installed_version("metrifair"), "model": type(estimator).__name__}
-    metadata |= (
-        {} if classes is None else {"classes": json.dumps(labels.tolist(), ensure_ascii=False)}
-    )
-    metadata |= (
-        {}
-        if names is None
-        else {"features": json.dumps([str(name) for name in names], ensure_ascii=False)}
-    )
+    if names is not None:
+        metadata["features"] = json.dumps(list(map(str, names)), ensure_ascii=False)
     return graph.serialized(metadata | dict(about))
+
+
+def _labels(classes: NDArray[Any]) -> NDArray[Any]:
+    """The classes, in a type that ONNX has; an error if there is none."""
+    labels = np.asarray(classes.tolist())
+    if labels.dtype.kind not in _TYPES or labels.tolist() != classes.tolist():
+        raise DataError(
+            f"classes such as {classes[-1]!r} cannot be written as ONNX; fit with integers or "
+            "strings"
+        )
+    return labels
+
+
+def _output_decisions(graph: Graph, scored: _Decision, model: Any, labels: NDArray[Any]) -> None:
+    """Write the label and the probabilities; the label by the model's threshold if it has one."""
+    place = scored.place
+    if getattr(model, "threshold", None) is not None:
+        yes = np.array(model.positive)
+        no = np.array(1 - model.positive)
+        score = graph.add("Gather", scored.probabilities, yes, axis=1)
+        # A threshold is often a score itself, and who has that score is accepted.
+        threshold = np.float64(model.threshold) - scored.rounding
+        accepted = graph.add("GreaterOrEqual", score, threshold)
+        place = graph.add("Where", accepted, yes, no)
+    graph.output("label", "Gather", labels, place, kind=_TYPES[labels.dtype.kind])
+    graph.output(
+        "probabilities", "Identity", scored.probabilities, kind="DOUBLE", width=len(labels)
+    )
 
 
 def _is_exported(estimator: Any) -> bool:
@@ -224,9 +240,9 @@ def _is_exported(estimator: Any) -> bool:
 def _score(graph: Graph, x: str, estimator: Any) -> str | _Decision:
     """Numbers or decisions of a fitted estimator or booster."""
     classes = len(getattr(estimator, "classes_", ()))
-    return (_network if hasattr(estimator, "predictor_") else _booster_output)(
-        graph, x, estimator, classes
-    )
+    if hasattr(estimator, "predictor_"):
+        return _network(graph, x, estimator, classes)
+    return _booster_output(graph, x, estimator, classes)
 
 
 def _encode(graph: Graph, name: str, coder: Coder) -> list[str]:
@@ -246,9 +262,12 @@ def _encode(graph: Graph, name: str, coder: Coder) -> list[str]:
         missing = graph.add("IsNaN", x)
         parts = []
         if coder.spread:
-            centered = graph.add("Sub", graph.add("Where", missing, coder.median, x), coder.center)
+            filled = graph.add("Where", missing, coder.median, x)
+            centered = graph.add("Sub", filled, coder.center)
             parts.append(graph.add("Div", centered, coder.spread))
-        return [*parts, graph.cast(missing, "DOUBLE")] if coder.flagged else parts
+        if coder.flagged:
+            parts.append(graph.cast(missing, "DOUBLE"))
+        return parts
     return [_levels(graph, name, coder)]
 
 
@@ -256,12 +275,17 @@ def _levels(graph: Graph, name: str, coder: Levels) -> str:
     """A column for each level; a value that has none is 0 in all."""
     place = {level: code for code, level in enumerate(coder.levels)}
     rest = len(place) if coder.pooled else -1
-    missing = len(place) + coder.pooled if coder.flagged else rest
+    missing = rest
+    if coder.flagged:
+        missing = len(place) + coder.pooled
     if coder.kind == "boolean":
         x = graph.input(name, "DOUBLE", 1)
-        yes, no = (np.array(place.get(level, rest)) for level in ("True", "False"))
-        present = graph.add("Where", graph.cast(x, "BOOL"), yes, no)
-        code = graph.add("Where", graph.add("IsNaN", x), np.array(missing), present)
+        yes = np.array(place.get("True", rest))
+        no = np.array(place.get("False", rest))
+        is_true = graph.cast(x, "BOOL")
+        present = graph.add("Where", is_true, yes, no)
+        is_missing = graph.add("IsNaN", x)
+        code = graph.add("Where", is_missing, np.array(missing), present)
     elif "" in place:
         raise DataError(
             f"column {name!r} has the empty text among its levels, which is a missing value in "
@@ -275,8 +299,9 @@ def _levels(graph: Graph, name: str, coder: Levels) -> str:
         code = graph.add(
             "LabelEncoder", x, keys_strings=keys, values_int64s=values, default_int64=rest
         )
-    columns = np.arange(len(place) + coder.pooled + coder.flagged)[None]
-    return graph.cast(graph.add("Equal", code, columns), "DOUBLE")
+    columns = np.arange(len(place) + coder.pooled + coder.flagged)
+    is_level = graph.add("Equal", code, columns[None])
+    return graph.cast(is_level, "DOUBLE")
 
 
 def _network(graph: Graph, x: str, estimator: Any, classes: int) -> str | _Decision:
@@ -291,22 +316,30 @@ def _network(graph: Graph, x: str, estimator: Any, classes: int) -> str | _Decis
             "torch.onnx.export(model.module(), ...)"
         )
     mean, scale = (part.numpy() for part in predictor.scaling)
-    x = graph.add("Div", graph.add("Sub", x, mean), scale)
+    centered = graph.add("Sub", x, mean)
+    x = graph.add("Div", centered, scale)
     for layer in range(len(predictor.model.widths) - 1):
-        weight, bias = (
-            predictor.parameters[f"{name}{layer}"][0, 0].numpy() for name in ("weight", "bias")
-        )
-        x = graph.add("Gemm", graph.add("Relu", x) if layer else x, weight, bias[:, 0], transB=1)
+        weight = predictor.parameters[f"weight{layer}"][0, 0].numpy()
+        bias = predictor.parameters[f"bias{layer}"][0, 0, :, 0].numpy()
+        if layer:
+            x = graph.add("Relu", x)
+        x = graph.add("Gemm", x, weight, bias, transB=1)
     if not classes:
         center, spread = map(float, estimator.target_scaling_)
-        return graph.add("Add", graph.add("Mul", x, spread), center)
+        scaled = graph.add("Mul", x, spread)
+        return graph.add("Add", scaled, center)
     if classes > 2:
-        return _Decision(
-            graph.add("Softmax", x, axis=1), graph.add("ArgMax", x, axis=1, keepdims=0)
-        )
-    positive = graph.add("GreaterOrEqual" if estimator.scheme_.positive == 1 else "Greater", x, 0.0)
-    place = graph.add("Reshape", graph.cast(positive, "INT64"), np.array([-1]))
-    return _Decision(_both_classes(graph, graph.add("Sigmoid", x)), place)
+        probabilities = graph.add("Softmax", x, axis=1)
+        place = graph.add("ArgMax", x, axis=1, keepdims=0)
+        return _Decision(probabilities, place)
+    comparison = "Greater"
+    if estimator.scheme_.positive == 1:
+        comparison = "GreaterOrEqual"
+    positive = graph.add(comparison, x, 0.0)
+    code = graph.cast(positive, "INT64")
+    place = graph.add("Reshape", code, np.array([-1]))
+    probability = graph.add("Sigmoid", x)
+    return _Decision(_both_classes(graph, probability), place)
 
 
 def _stack_inputs(graph: Graph, x: str, predictor: Any) -> str:
@@ -318,26 +351,34 @@ def _stack_inputs(graph: Graph, x: str, predictor: Any) -> str:
         for blend in (predictor.outcome, predictor.group)
         if blend is not None
     ]
-    parts += [x] if predictor.passthrough else []
-    return graph.add("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
+    if predictor.passthrough:
+        parts.append(x)
+    if len(parts) == 1:
+        return parts[0]
+    return graph.add("Concat", *parts, axis=1)
 
 
 def _blend(graph: Graph, x: str, blend: Any) -> str:
     """The mean of numbers, or the calibrated log-odds of classes but the first, as ``Blend``
     computes them.
     """
-    count = 0 if blend.correction is None else len(blend.correction.bias)
-    total = graph.add("Sum", *(_prediction(graph, x, model, count) for model in blend.models))
-    mean = graph.add("Div", total, float(len(blend.models)))
+    count = 0
+    if blend.correction is not None:
+        count = len(blend.correction.bias)
+    predictions = [_prediction(graph, x, model, count) for model in blend.models]
+    total = graph.add("Sum", *predictions)
+    mean = graph.add("Div", total, float(len(predictions)))
     if blend.correction is None:
         return graph.add("Reshape", mean, np.array([-1, 1]))
     slope, bias = blend.correction
     # Log-odds do not depend on what probabilities are divided by to add up to 1.
-    logs = graph.add(
-        "Add", graph.add("Mul", graph.add("Log", graph.add("Max", mean, _LEAST)), slope), bias
-    )
-    odds = np.vstack([-np.ones(count - 1), np.eye(count - 1)])
-    return graph.add("MatMul", logs, odds)
+    positive = graph.add("Max", mean, _LEAST)
+    logs = graph.add("Log", positive)
+    scaled = graph.add("Mul", logs, slope)
+    corrected = graph.add("Add", scaled, bias)
+    others = count - 1
+    odds = np.vstack([-np.ones(others), np.eye(others)])
+    return graph.add("MatMul", corrected, odds)
 
 
 def _prediction(graph: Graph, x: str, model: Any, classes: int) -> str:
@@ -362,25 +403,37 @@ def _booster_output(graph: Graph, x: str, booster: Any, classes: int) -> str | _
     forest = make_forest(booster, classes if classes > 2 else 1)
     x = _with_missing(graph, x, forest, int(booster.n_features_in_))
     output = graph.add("TreeEnsemble", x, **forest.attributes())
-    output = graph.add("Add", output, forest.start) if forest.start.any() else output
-    if forest.link == "Sigmoid":
-        output = graph.add("Sigmoid", graph.add("Mul", output, forest.slope))
-    elif forest.link == "Softmax":
-        output = graph.add("Softmax", output, axis=1)
-    elif forest.link == "Exp":
-        output = graph.add("Exp", output)
-    elif forest.link == "SignedSquare":
-        output = graph.add("Mul", output, graph.add("Abs", output))
+    if forest.start.any():
+        output = graph.add("Add", output, forest.start)
+    output = _linked(graph, output, forest)
     if not classes:
         return output
-    probabilities = _both_classes(graph, output) if classes == 2 else output
-    compared = graph.cast(probabilities, "FLOAT") if forest.single else probabilities
+    probabilities = output
+    if classes == 2:
+        probabilities = _both_classes(graph, output)
+    if not forest.single:
+        place = graph.add("ArgMax", probabilities, axis=1, keepdims=0)
+        return _Decision(probabilities, place)
+    compared = graph.cast(probabilities, "FLOAT")
     place = graph.add("ArgMax", compared, axis=1, keepdims=0)
-    return (
-        _Decision(probabilities, place, rounding=1e-6)
-        if forest.single
-        else _Decision(probabilities, place)
-    )
+    return _Decision(probabilities, place, rounding=1e-6)
+
+
+def _linked(graph: Graph, output: str, forest: Forest) -> str:
+    """Numbers or probabilities of the sums of leaves."""
+    match forest.link:
+        case "Sigmoid":
+            scaled = graph.add("Mul", output, forest.slope)
+            return graph.add("Sigmoid", scaled)
+        case "Softmax":
+            return graph.add("Softmax", output, axis=1)
+        case "Exp":
+            return graph.add("Exp", output)
+        case "SignedSquare":
+            size = graph.add("Abs", output)
+            return graph.add("Mul", output, size)
+        case "Identity":
+            return output
 
 
 def _with_missing(graph: Graph, x: str, forest: Forest, features: int) -> str:
@@ -390,18 +443,21 @@ def _with_missing(graph: Graph, x: str, forest: Forest, features: int) -> str:
     if forest.single:
         x = graph.cast(graph.cast(x, "FLOAT"), "DOUBLE")
     if not np.isnan(forest.missing):
-        x = graph.add(
-            "Where", graph.add("Equal", x, np.float64(np.float32(forest.missing))), np.nan, x
-        )
+        is_missing = graph.add("Equal", x, np.float64(np.float32(forest.missing)))
+        x = graph.add("Where", is_missing, np.nan, x)
     if forest.zeros:
-        close = np.where(np.isin(np.arange(features), forest.zeros), ZERO, -1.0)
-        x = graph.add("Where", graph.add("LessOrEqual", graph.add("Abs", x), close), np.nan, x)
+        zeros = np.full(features, -1.0)
+        zeros[forest.zeros] = ZERO
+        size = graph.add("Abs", x)
+        is_missing = graph.add("LessOrEqual", size, zeros)
+        x = graph.add("Where", is_missing, np.nan, x)
     return x
 
 
 def _both_classes(graph: Graph, probability: str) -> str:
     """Probabilities of both classes, of that of the last."""
-    return graph.add("Concat", graph.add("Sub", 1.0, probability), probability, axis=1)
+    negative = graph.add("Sub", 1.0, probability)
+    return graph.add("Concat", negative, probability, axis=1)
 
 
 Link = Literal["Identity", "Sigmoid", "Softmax", "Exp", "SignedSquare"]
@@ -432,12 +488,12 @@ _XGBOOST_LINKS: dict[str, Link] = {
 class _FlatTree(NamedTuple):
     """Inner nodes, from the root, and leaves; a child below 0 is the leaf -1 - child."""
 
-    feature: NDArray[np.int64]
-    split: NDArray[np.float64]
-    missing_left: NDArray[np.bool_]
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    leaf: NDArray[np.float64]
+    feature: Integers
+    split: Floats
+    missing_left: Booleans
+    left: Integers
+    right: Integers
+    leaf: Floats
 
 
 class Forest(NamedTuple):
@@ -445,7 +501,7 @@ class Forest(NamedTuple):
 
     trees: Sequence[_FlatTree]
     target: Sequence[int]  # the output that each tree adds to
-    start: NDArray[np.float64]  # (outputs,), added to the leaves
+    start: Floats  # (outputs,), added to the leaves
     link: Link
     slope: float = 1.0  # of a sigmoid
     zeros: Sequence[int] = ()  # features in which 0 is missing
@@ -462,10 +518,13 @@ class Forest(NamedTuple):
         roots = np.cumsum([0, *nodes[:-1]])
         first_node = np.repeat(roots, nodes)  # of the tree of each node
         first_leaf = np.repeat(np.cumsum([0, *leaves[:-1]]), nodes)
-        true, false = (
-            np.where(child < 0, -1 - child + first_leaf, child + first_node)
-            for child in (joined.left, joined.right)
-        )
+
+        def places(child: Integers) -> list[int]:
+            place: list[int] = np.where(
+                child < 0, -1 - child + first_leaf, child + first_node
+            ).tolist()
+            return place
+
         return {
             "aggregate_function": 1,  # the sum
             "post_transform": 0,
@@ -476,9 +535,9 @@ class Forest(NamedTuple):
             "nodes_featureids": joined.feature.tolist(),
             "nodes_splits": joined.split.astype(np.float64),
             "nodes_missing_value_tracks_true": joined.missing_left.astype(int).tolist(),
-            "nodes_truenodeids": true.tolist(),
+            "nodes_truenodeids": places(joined.left),
             "nodes_trueleafs": (joined.left < 0).astype(int).tolist(),
-            "nodes_falsenodeids": false.tolist(),
+            "nodes_falsenodeids": places(joined.right),
             "nodes_falseleafs": (joined.right < 0).astype(int).tolist(),
             "leaf_targetids": np.repeat(np.asarray(self.target), leaves).tolist(),
             "leaf_weights": joined.leaf.astype(np.float64),
@@ -511,7 +570,9 @@ def _lightgbm_forest(booster: Any, outputs: int) -> Forest:
     text = booster.booster_.model_to_string(num_iteration=-1)
     parsed = lightgbm_trees(text, features=int(booster.n_features_in_), classes=outputs)
     best = int(booster.booster_.best_iteration)
-    used = parsed.trees[: best * outputs] if best > 0 else parsed.trees
+    used = parsed.trees
+    if best > 0:
+        used = used[: best * outputs]
     trees = []
     none = np.zeros(0, dtype=np.int64)
     kinds = np.zeros((booster.n_features_in_, 3), dtype=np.bool_)  # of missing values, by feature
@@ -559,23 +620,26 @@ def _xgboost_forest(booster: Any, outputs: int) -> Forest:
         xgboost_trees(text, features=int(booster.n_features_in_), classes=outputs)
     )["learner"]
     gradient = learner["gradient_booster"]
-    forest = gradient["gbtree"]["model"] if "gbtree" in gradient else gradient["model"]
+    if "gbtree" in gradient:
+        forest = gradient["gbtree"]["model"]
+    else:
+        forest = gradient["model"]
     best = learner["attributes"].get("best_iteration")
     count = len(forest["trees"])
-    count = count if best is None else forest["iteration_indptr"][int(best) + 1]
+    if best is not None:
+        count = forest["iteration_indptr"][int(best) + 1]
     weights = gradient.get("weight_drop", np.ones(count))
     trees = [
         _flat_tree(tree, weight, booster)
         for tree, weight in zip(forest["trees"][:count], weights, strict=False)
     ]
     link = _link(_XGBOOST_LINKS, learner["objective"]["name"], booster)
-    base = np.array(
-        json.loads(f"[{learner['learner_model_param']['base_score'].strip('[]')}]"),
-        dtype=np.float64,
-    )
-    start = {"Sigmoid": lambda: np.log(base / (1 - base)), "Exp": lambda: np.log(base)}.get(
-        link, lambda: base
-    )()
+    base_score = learner["learner_model_param"]["base_score"].strip("[]")
+    start = np.array(json.loads(f"[{base_score}]"), dtype=np.float64)
+    if link == "Sigmoid":
+        start = np.log(start / (1 - start))
+    elif link == "Exp":
+        start = np.log(start)
     return Forest(
         trees,
         forest["tree_info"][:count],
@@ -587,9 +651,9 @@ def _xgboost_forest(booster: Any, outputs: int) -> Forest:
 
 
 def _flat_tree(tree: Mapping[str, Any], weight: float, booster: Any) -> _FlatTree:
-    left, right, feature = (
-        np.array(tree[name]) for name in ("left_children", "right_children", "split_indices")
-    )
+    left = np.array(tree["left_children"])
+    right = np.array(tree["right_children"])
+    feature = np.array(tree["split_indices"])
     values = np.array(tree["split_conditions"]).astype(np.float32).astype(np.float64)
     inner = left >= 0
     categorical = inner & (np.array(tree["split_type"]) == 1)
@@ -614,9 +678,11 @@ def _link(links: Mapping[str, Link], objective: str, booster: Any) -> Link:
     return links[objective]
 
 
-def _categorical(booster: Any, features: NDArray[np.int64]) -> DataError:
+def _categorical(booster: Any, features: Integers) -> DataError:
     names = getattr(booster, "feature_names_in_", None)
-    column = repr(str(names[features[0]])) if names is not None else int(features[0])
+    column = str(features[0])
+    if names is not None:
+        column = repr(str(names[features[0]]))
     return DataError(
         f"this {type(booster).__name__} splits column {column} by its categories, which cannot be "
         "written as ONNX; "

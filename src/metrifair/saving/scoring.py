@@ -68,7 +68,9 @@ class TableScorer:
     @property
     def positive(self) -> int:
         """The place of the positive class: the one that was chosen at training, else the last."""
-        classes = () if self.classes is None else self.classes.tolist()
+        classes = ()
+        if self.classes is not None:
+            classes = self.classes.tolist()
         return positive_place(classes, getattr(self.estimator, "pos_label", None))
 
     def predict(self, table: Table) -> NDArray[Any]:
@@ -91,12 +93,11 @@ class TableScorer:
             )
             return predicted
         is_positive = self.predict_proba(table)[:, self.positive] >= self.threshold
-        decided: NDArray[Any] = self.classes[
-            np.where(is_positive, self.positive, 1 - self.positive)
-        ]
+        code = np.where(is_positive, self.positive, 1 - self.positive)
+        decided: NDArray[Any] = self.classes[code]
         return decided
 
-    def predict_proba(self, table: Table) -> NDArray[np.float64]:
+    def predict_proba(self, table: Table) -> Floats:
         """Probabilities of the classes.
 
         Parameters
@@ -125,9 +126,7 @@ class TableScorer:
                 "predict"
             )
         encoded = self.encoder.transform(table)
-        probability: NDArray[np.float64] = self.estimator.predict_proba(
-            encoded, **self._groups(table)
-        )
+        probability: Floats = self.estimator.predict_proba(encoded, **self._groups(table))
         return probability
 
     @property
@@ -178,7 +177,9 @@ def table_scorer(content: Content) -> TableScorer | None:
         "booster": _trees,
     }
     reader = readers.get(inner.kind)
-    estimator = None if reader is None or record.encoder.names is None else reader(inner)
+    if reader is None or record.encoder.names is None:
+        return None
+    estimator = reader(inner)
     if estimator is None:
         return None
     encoder = FittedEncoder(read_coders(record.encoder))
@@ -216,7 +217,9 @@ def read_coders(record: EncoderRecord) -> dict[str, Coder]:
     # Before a list of so many names is made: the number comes from the file.
     if record.count != len(record.coders) + len(record.dropped):
         raise ModelFileError(f"the encoder has {record.count} columns, and describes others")
-    names = [f"x{place}" for place in range(record.count)] if record.names is None else record.names
+    names = record.names
+    if names is None:
+        names = [f"x{place}" for place in range(record.count)]
     if sorted([*record.coders, *record.dropped]) != sorted(names):
         raise ModelFileError(
             f"the encoder describes other columns than it names: {reprlib.repr(names)}"
@@ -257,8 +260,11 @@ class FittedNetwork:
         mean, scale = self.scaling
         outputs = (x - mean) / scale
         for place, (weight, bias) in enumerate(self.layers):
-            outputs = (np.maximum(outputs, 0.0) if place else outputs) @ weight.T + bias
-        outputs = outputs[:, 0] if outputs.shape[1] == 1 else outputs
+            if place:
+                outputs = np.maximum(outputs, 0.0)
+            outputs = outputs @ weight.T + bias
+        if outputs.shape[1] == 1:
+            outputs = outputs[:, 0]
         check_outputs(outputs)
         return outputs
 
@@ -278,7 +284,10 @@ class FittedNetwork:
             return output * spread + center
         if output.ndim == 2:
             return np.asarray(self.classes_[output.argmax(1)])
-        is_positive = output >= 0 if self.positive == 1 else output > 0
+        if self.positive == 1:
+            is_positive = output >= 0
+        else:
+            is_positive = output > 0
         return np.asarray(self.classes_[is_positive.astype(int)])
 
 
@@ -306,7 +315,9 @@ def _network(content: Content) -> FittedNetwork | None:
 
 def output_count(classes: NDArray[Any] | None) -> int:
     """Number of outputs of a model: 1 for a number and for two classes."""
-    return 1 if classes is None or len(classes) == 2 else len(classes)
+    if classes is None or len(classes) == 2:
+        return 1
+    return len(classes)
 
 
 def scaling_arrays(arrays: Arrays, features: int) -> tuple[Floats, Floats]:
@@ -353,7 +364,9 @@ class FittedTrees:
     def predict_proba(self, x: Floats) -> NDArray[Any]:
         """Probabilities of the classes, (n, classes)."""
         scores = self.scores(x)
-        return np.stack([1 - scores, scores], axis=1) if scores.ndim == 1 else scores
+        if scores.ndim == 1:
+            return np.stack([1 - scores, scores], axis=1)
+        return scores
 
     def predict(self, x: Floats) -> NDArray[Any]:
         """The most probable class, or the number."""
@@ -370,7 +383,10 @@ def _trees(content: Content) -> FittedTrees | None:
     count = record.features.count
     lightgbm = record.kind in _LIGHTGBM
     text = safe_trees(trees_text(content), count, classes, lightgbm=lightgbm)
-    scores = _lightgbm_scores(text, record) if lightgbm else _xgboost_scores(text)
+    if lightgbm:
+        scores = _lightgbm_scores(text, record)
+    else:
+        scores = _xgboost_scores(text)
     if not np.isfinite(scores(np.zeros((1, count)))).all():
         raise ModelFileError("the model cannot predict: its outputs are not finite")
     return FittedTrees(
@@ -427,5 +443,7 @@ def _lightgbm_scores(text: str, record: BoosterRecord) -> Callable[[Floats], NDA
 def _xgboost_scores(text: str) -> Callable[[Floats], NDArray[Any]]:
     booster = xgboost_booster(text)
     best = booster.attr("best_iteration")
-    rounds = (0, 0) if best is None else (0, int(best) + 1)  # (0, 0): all
+    rounds = (0, 0)  # all
+    if best is not None:
+        rounds = (0, int(best) + 1)
     return partial(booster.inplace_predict, iteration_range=rounds, validate_features=False)

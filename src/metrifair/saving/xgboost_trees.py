@@ -306,30 +306,8 @@ def _check_categories(cats: _Categories, features: int) -> None:
 
 
 def _check_tree(tree: _TreeRecord, features: int) -> None:
+    _check_lists(tree, features)
     nodes = len(tree.left_children)
-    param = tree.tree_param
-    _check(
-        int(param.num_nodes) == nodes >= 1 and int(param.num_feature) == features,
-        "the size of a tree",
-    )
-    by_node: list[list[Any]] = [
-        tree.right_children,
-        tree.parents,
-        tree.split_indices,
-        tree.default_left,
-    ]
-    by_node += [
-        tree.split_type,
-        tree.split_conditions,
-        tree.base_weights,
-        tree.loss_changes,
-        tree.sum_hessian,
-    ]
-    _check(all(len(values) == nodes for values in by_node), "the length of a list")
-    _check(
-        _finite(tree.base_weights) and _finite(tree.loss_changes) and _finite(tree.sum_hessian),
-        "weights of nodes",
-    )
     parents = _parents(tree, nodes)
     left = np.array(tree.left_children)
     columns = np.array(tree.split_indices)
@@ -346,24 +324,57 @@ def _check_tree(tree: _TreeRecord, features: int) -> None:
         bool((columns[gone] == _NONE).all() and not inner[gone].any()),
         "a node that nothing leads to",
     )
-    _check(len(gone) == int(param.num_deleted), "num_deleted")
+    _check(len(gone) == int(tree.tree_param.num_deleted), "num_deleted")
     agrees = all(tree.parents[node] == parent for node, parent in enumerate(parents) if parent >= 0)
     _check(agrees, "the parents of a tree")
+    shown = np.where(np.asarray(parents) == -1, _NONE, np.maximum(parents, 0))
+    tree.parents = shown.tolist()
     tree.split_type = [
         int(kind) if split else 0 for kind, split in zip(tree.split_type, inner, strict=True)
     ]
-    shown = np.where(np.asarray(parents) == -1, _NONE, np.maximum(parents, 0))
-    tree.parents = shown.tolist()
-    sizes = tree.categories_sizes
-    starts = tree.categories_segments
-    words = len(tree.categories)
-    splits = np.flatnonzero((np.array(tree.split_type) == 1) & inner).tolist()
+    _check_splits_by_category(tree)
+
+
+def _check_lists(tree: _TreeRecord, features: int) -> None:
+    """Raise a ModelFileError unless each list has a value for each node."""
+    nodes = len(tree.left_children)
+    param = tree.tree_param
     _check(
-        tree.categories_nodes == splits and len(starts) == len(sizes) == len(splits),
+        int(param.num_nodes) == nodes >= 1 and int(param.num_feature) == features,
+        "the size of a tree",
+    )
+    by_node: list[list[Any]] = [
+        tree.right_children,
+        tree.parents,
+        tree.split_indices,
+        tree.default_left,
+        tree.split_type,
+        tree.split_conditions,
+        tree.base_weights,
+        tree.loss_changes,
+        tree.sum_hessian,
+    ]
+    _check(all(len(values) == nodes for values in by_node), "the length of a list")
+    _check(
+        _finite(tree.base_weights) and _finite(tree.loss_changes) and _finite(tree.sum_hessian),
+        "weights of nodes",
+    )
+
+
+def _check_splits_by_category(tree: _TreeRecord) -> None:
+    """Raise a ModelFileError unless each split by categories has some, one after the other."""
+    starts = tree.categories_segments
+    sizes = tree.categories_sizes
+    splits = np.flatnonzero(np.array(tree.split_type) == 1).tolist()
+    ends = list(accumulate(sizes, initial=0))
+    _check(
+        tree.categories_nodes == splits
+        and len(sizes) == len(splits)
+        and starts == ends[:-1]
+        and ends[-1] == len(tree.categories)
+        and 0 not in sizes,
         "the categories of a tree",
     )
-    ends = list(accumulate(sizes, initial=0))  # written one after the other
-    _check(starts == ends[:-1] and ends[-1] == words and 0 not in sizes, "the categories of a tree")
 
 
 def _parents(tree: _TreeRecord, nodes: int) -> list[int]:

@@ -72,7 +72,9 @@ class Rule:
     @property
     def quantile(self) -> float:
         """Standard errors that the gap stays below the limit."""
-        return 0.0 if self.confidence is None else normal_quantile(self.confidence)
+        if self.confidence is None:
+            return 0.0
+        return normal_quantile(self.confidence)
 
 
 @dataclass(frozen=True)
@@ -208,6 +210,17 @@ class Chooser:
         usable = np.isfinite(self.utility.values)
         return _Task(self, rule, usable if allowed is None else usable & allowed)
 
+    def gaps_with_allowance(self, rule: Rule, allowed: Booleans) -> dict[Job, float]:
+        """What the choice compares with the limit of a rule: each allowed configuration's gap with
+        the allowances for sampling and for choosing.
+        """
+        needed = self._task(rule, allowed).needed() + self.optimism(rule, allowed)
+        return {
+            job: root(float(square))
+            for job, square in zip(self.jobs, needed, strict=True)
+            if np.isfinite(square)
+        }
+
     def optimism(self, rule: Rule, allowed: Booleans | None = None) -> float:
         """The allowance in the square of the gap for choosing the best of many; 0 without a limit
         on the gap.
@@ -223,7 +236,9 @@ class Chooser:
         draws = np.arange(len(choices))
         larger = self.gaps.left_out[draws, choices] - self.gaps.drawn[draws, choices]
         allowance = max(0.0, float(larger.mean()))
-        return allowance if rule.confidence is not None else min(allowance, task.room())
+        if rule.confidence is not None:
+            return allowance
+        return min(allowance, task.room())
 
     def _expected(self, chosen: int, task: _Task, allowance: float) -> Expected:
         """The figures of the choice on the rows that did not make it.

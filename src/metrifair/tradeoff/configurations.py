@@ -36,7 +36,9 @@ def penalty_of(job: Job, parameter: str) -> float:
     >>> penalty_of(Job(0.25, 0), "tolerance"), penalty_of(Job(2.0, 0), "strength")
     (0.75, 2.0)
     """
-    return 1 - job.value if parameter == "tolerance" else job.value
+    if parameter == "tolerance":
+        return 1 - job.value
+    return job.value
 
 
 def simplicity(jobs: Sequence[Job], kinds: Mapping[Job, Kind]) -> Integers:
@@ -56,9 +58,10 @@ def simplicity(jobs: Sequence[Job], kinds: Mapping[Job, Kind]) -> Integers:
         penalty = penalty_of(job, kind.parameter)
         return penalty > 0, kind.needs_group, kind.family, penalty, job.seed
 
-    order = sorted(range(len(jobs)), key=key)
-    ranks = np.empty(len(jobs), dtype=np.int64)
-    ranks[order] = np.arange(len(jobs))
+    count = len(jobs)
+    order = sorted(range(count), key=key)
+    ranks = np.empty(count, dtype=np.int64)
+    ranks[order] = np.arange(count)
     return ranks
 
 
@@ -83,9 +86,9 @@ def utility_by_rows(
     (configurations,) and (configurations, n).
     """
     estimates = [fold_utility(utility, found, part, fold) for found in predictions]
-    sign = 1.0 if utility.larger_is_better else -1.0
-    values = sign * np.array([estimate.value for estimate in estimates])
-    return values, sign * np.array([estimate.influence for estimate in estimates])
+    values = np.array([estimate.value for estimate in estimates])
+    influences = np.array([estimate.influence for estimate in estimates])
+    return utility.sign * values, utility.sign * influences
 
 
 def tiers(
@@ -105,7 +108,9 @@ def tiers(
     for place, of_one in enumerate(predictions):
         if is_of_scores and _has_two_values(of_one, part, fold):
             found[place] = _TWO_VALUES
-        if is_constant(of_one, fold) or (decides and decides_the_same(of_one, fold)):
+        if decides and decides_the_same(of_one, fold):
+            found[place] = _SAME_FOR_EVERYONE
+        if is_constant(of_one, fold):
             found[place] = _SAME_FOR_EVERYONE
     return found
 
@@ -121,17 +126,20 @@ def lines(predictions: Predictions, part: HeldOut, unfairness_of: str) -> Floats
 
 def is_constant(predictions: Predictions, fold: Integers) -> bool:
     """Whether the scores of every fold are the same for everyone."""
-    return _is_same(predictions.score.reshape(len(fold), -1), fold)
+    return _is_same(predictions.score, fold)
 
 
 def decides_the_same(predictions: Predictions, fold: Integers) -> bool:
     """Whether the decisions of every fold are the same for everyone."""
-    return _is_same(predictions.decision.reshape(len(fold), -1), fold)
+    return _is_same(predictions.decision, fold)
 
 
 def _is_same(values: NDArray[Any], fold: Integers) -> bool:
-    folds = (values[fold == number] for number in range(int(fold.max()) + 1))
-    return all((inside == inside[:1]).all() for inside in folds)
+    for number in range(int(fold.max()) + 1):
+        inside = values[fold == number]
+        if (inside != inside[:1]).any():
+            return False
+    return True
 
 
 def _has_two_values(predictions: Predictions, part: HeldOut, fold: Integers) -> bool:
@@ -143,9 +151,13 @@ def _has_two_values(predictions: Predictions, part: HeldOut, fold: Integers) -> 
         return True
     if predictions.score.ndim > 1:
         return False
-    cells = part.problem.cell * (int(fold.max()) + 1) + fold
-    distinct = [len(np.unique(predictions.score[cells == cell])) for cell in np.unique(cells)]
-    return max(distinct) <= 3
+    folds = int(fold.max()) + 1
+    cells = part.problem.cell * folds + fold
+    counts = []
+    for cell in np.unique(cells):
+        distinct = np.unique(predictions.score[cells == cell])
+        counts.append(len(distinct))
+    return max(counts) <= 3
 
 
 def fold_utility(
@@ -160,11 +172,12 @@ def fold_utility(
         return _auc_within_folds(utility, predictions, part, fold)
     estimate = utility.of(predictions, part.problem, part.X)
     if estimate is None:
-        worst = -np.inf if utility.larger_is_better else np.inf
+        worst = -utility.sign * np.inf
         return UtilityEstimate(worst, np.zeros(len(part.problem)))
     if estimate.influence is not None:
         return estimate
-    return estimate._replace(influence=_influence_by_blocks(utility, predictions, part, estimate))
+    influence = _influence_by_blocks(utility, predictions, part, estimate)
+    return estimate._replace(influence=influence)
 
 
 def _auc_within_folds(
@@ -175,9 +188,8 @@ def _auc_within_folds(
     influences: list[tuple[Integers, Floats]] = []
     for number in range(int(fold.max()) + 1):
         rows = np.flatnonzero(fold == number)
-        found = _of_rows(predictions, rows)
         problem = part.problem.take(rows)
-        estimate = utility.of(found, problem)
+        estimate = utility.of(_of_rows(predictions, rows), problem)
         if estimate is None or estimate.influence is None:
             continue
         values.append(estimate.value)
@@ -185,12 +197,12 @@ def _auc_within_folds(
         influences.append((rows, estimate.influence))
     if not values:
         return UtilityEstimate(-np.inf, np.zeros(len(part.problem)))
-    share = np.array(pairs) / sum(pairs)
-    weight = np.ones(len(fold)) if part.problem.weight is None else part.problem.weight
+    shares = np.array(pairs) / sum(pairs)
+    weight = part.problem.row_weights
     influence = np.zeros(len(fold))
-    for part_of_pairs, (rows, of_fold) in zip(share, influences, strict=True):
-        influence[rows] = part_of_pairs * of_fold * weight.sum() / weight[rows].sum()
-    return UtilityEstimate(float(share @ values), influence)
+    for share, (rows, of_fold) in zip(shares, influences, strict=True):
+        influence[rows] = share * of_fold * weight.sum() / weight[rows].sum()
+    return UtilityEstimate(float(shares @ values), influence)
 
 
 def _pairs(labels: Integers | None, weight: Floats | None) -> float:
@@ -209,11 +221,13 @@ def _influence_by_blocks(
     influence = np.zeros(count)
     for number in range(int(block.max()) + 1):
         rows = np.flatnonzero(block != number)
+        problem = part.problem.take(rows)
         X = take_rows(part.X, rows)
-        without = utility.of(_of_rows(predictions, rows), part.problem.take(rows), X)
+        without = utility.of(_of_rows(predictions, rows), problem, X)
         left_out = count - len(rows)
         if without is not None:
-            influence[block == number] = (whole.value - without.value) * len(rows) / left_out
+            loss = whole.value - without.value
+            influence[block == number] = loss * len(rows) / left_out
     centered: Floats = influence - influence.mean()
     return centered
 

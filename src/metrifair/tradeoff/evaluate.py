@@ -118,7 +118,8 @@ def make_point(
     """
     if not np.isfinite(predictions.score).all():
         return Point(strength, seed, 0.0, 1.0, failed=True)
-    against = rivals(part.problem) if against is None else against
+    if against is None:
+        against = rivals(part.problem)
     values, intervals, errors, marks = utility_figures(predictions, part, against)
     accuracy = values.pop("accuracy")
     decided = None
@@ -165,12 +166,17 @@ def scores_to_compare(predictions: Predictions, part: HeldOut) -> Tensor:
     criterion = part.problem.scheme.criterion
     values = torch.as_tensor(predictions.score)
     if criterion.score != "prediction" and predictions.kind == "output":
-        task = BINARY if values.ndim == 1 else MULTICLASS
+        if values.ndim == 1:
+            task = BINARY
+        else:
+            task = MULTICLASS
         values = scores(criterion, task, values, torch.as_tensor(part.problem.targets()))
     elif criterion.score != "prediction":
         loss = None
         if criterion.score == "loss":
-            loss = "squared_error" if part.regression else "log_loss"
+            loss = "log_loss"
+            if part.regression:
+                loss = "squared_error"
         values = torch.as_tensor(
             criterion_scores(criterion, predictions.score, part.problem, loss=loss)
         )
@@ -180,11 +186,10 @@ def scores_to_compare(predictions: Predictions, part: HeldOut) -> Tensor:
 def decisions_to_compare(predictions: Predictions, part: HeldOut) -> Tensor:
     """The decisions that the criterion compares: (n,), or (classes, n)."""
     wrong = predictions.decision != part.labels
-    compared = (
-        wrong
-        if part.problem.scheme.criterion.score == "loss"
-        else _indicators(predictions.decision, part).T
-    )
+    if part.problem.scheme.criterion.score == "loss":
+        compared = wrong
+    else:
+        compared = _indicators(predictions.decision, part).T
     return torch.as_tensor(compared).double()
 
 
@@ -212,7 +217,10 @@ def _four_fifths(predictions: Predictions, part: HeldOut) -> float | None:
         large = [
             rows for group, rows in groups.items() if (attribute, group) not in part.small_groups
         ]
-        members = large if len(large) > 1 else [rows for rows in groups.values() if rows.any()]
+        if len(large) > 1:
+            members = large
+        else:
+            members = [rows for rows in groups.values() if rows.any()]
         amounts = [
             np.bincount(selected, group if weight is None else weight * group, 2)
             for group in members
@@ -231,19 +239,20 @@ def score_curves(predictions: Predictions, part: HeldOut) -> Curves:
     """
     attribute = next(iter(part.members))
     if len(part.members) > 1:
-        gaps = distances(scores_to_compare(predictions, part), part).reshape(-1, len(part.sides))
-        attribute = tuple(part.comparisons)[int(gaps.amax(0).argmax())].attribute
-    line = (
-        predictions.score
-        if predictions.score.ndim == 1
-        else predictions.score[:, part.problem.scheme.positive]
-    )
-    low, high = (
-        (0.0, 1.0)
-        if not part.regression and line.min() >= 0 and line.max() <= 1
-        else (line.min(), line.max())
-    )
-    return row_curves(line, part.members[attribute], (float(low), float(high)), part.problem.weight)
+        gaps = distances(scores_to_compare(predictions, part), part)
+        largest = gaps.reshape(-1, len(part.sides)).amax(0)
+        worst = int(largest.argmax())
+        attribute = tuple(part.comparisons)[worst].attribute
+    if predictions.score.ndim == 1:
+        line = predictions.score
+    else:
+        line = predictions.score[:, part.problem.scheme.positive]
+    low = float(line.min())
+    high = float(line.max())
+    if not part.regression and low >= 0 and high <= 1:
+        low = 0.0
+        high = 1.0
+    return row_curves(line, part.members[attribute], (low, high), part.problem.weight)
 
 
 def small_groups_note(parts: Mapping[str, HeldOut]) -> FrontierNote | None:

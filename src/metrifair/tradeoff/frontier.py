@@ -184,7 +184,10 @@ class FrontierRequest:
         for name, value in {"parameter": self.parameter, "devices": self.search.devices}.items():
             if value is not None:
                 raise DataError("must be omitted with 'auto'", argument=name, received=value)
-        template = self._own_template() if self.template is None else self.template
+        if self.template is None:
+            template = self._own_template()
+        else:
+            template = self.template
         data = self.data([template])
         aim = {name: getattr(template, name) for name in _SHARED if hasattr(template, name)}
         folds = self.folds or usual_folds(len(data.rows))
@@ -299,7 +302,9 @@ def usual_folds(rows: int) -> int:
     >>> usual_folds(2_000), usual_folds(50_000)
     (5, 3)
     """
-    return FOLDS if rows <= _MANY_ROWS else _FEW_FOLDS
+    if rows <= _MANY_ROWS:
+        return FOLDS
+    return _FEW_FOLDS
 
 
 def rows_of_fold_models(rows: int, folds: int, test: float | None) -> int:
@@ -444,7 +449,9 @@ class _FoldSearch:
         """The rows that train the model that is delivered."""
         request = self.request
         # One weight for all rows changes nothing.
-        weight = None if is_number(request.sample_weight) else request.sample_weight
+        weight = None
+        if not is_number(request.sample_weight):
+            weight = request.sample_weight
         positions, _ = self._division
         return RowsToTrain(
             request.X,
@@ -576,7 +583,9 @@ class _FoldSearch:
         tolerances = request.search.tolerances
         relaxed = family.parameter == "tolerance" and (bool(family.name) or tolerances is not None)
         strengths = request.strengths
-        bends = _BENDS if isinstance(strengths, str) else 0
+        bends = 0
+        if isinstance(strengths, str):
+            bends = _BENDS
         if request.automatic and (bends or strengths is None):
             strengths = STRENGTHS
             bends = BENDS
@@ -602,7 +611,9 @@ class _FoldSearch:
             job = results[0].job
             parts = [item.predictions for item in results if item.predictions is not None]
             complete = len(parts) == len(self.folds)
-            predictions[job] = pooled(parts, self.folds) if complete else None
+            predictions[job] = None
+            if complete:
+                predictions[job] = pooled(parts, self.folds)
             fits[job] = [item.fit for item in results if item.fit is not None]
         aware = frozenset(item.job for results in by_fold for item in results if item.needs_group)
         return _PooledFolds(predictions, fits, aware)
@@ -653,7 +664,9 @@ class _FoldSearch:
         by_value: dict[float, list[tuple[float, float]]] = {}
         whole = self._sides.take(np.arange(len(self.fold)))
         for job, found in predictions.items():
-            estimate = None if found is None else self.utility.of(found, part.problem, part.X)
+            estimate = None
+            if found is not None:
+                estimate = self.utility.of(found, part.problem, part.X)
             if found is None or estimate is None:
                 continue
             gap = gap_without_chance(lines(found, part, self.request.unfairness_of), whole)
@@ -712,22 +725,14 @@ def _trade_off(
     noise = None
     if context.jobs:
         noise = context.gaps(request.unfairness_of).noise
-    all_notes = [*notes]
-    if data.problem.weight is not None:
-        all_notes.append(FrontierNote("weighted"))
-    if data.problem.clusters is not None:
-        clusters = len(np.unique(data.problem.clusters))
-        all_notes.append(FrontierNote("clusters", {"clusters": clusters, "rows": len(data.rows)}))
-    all_notes += group_notes(data.problem)
-    small = small_groups_note(dict(zip(("all", "test"), search.parts, strict=False)))
-    if small is not None:
-        all_notes.append(small)
-    if noise is not None:
-        facts = {"unfairness": noise, "comparisons": len(part.comparisons)}
-        all_notes.append(FrontierNote("chance", facts))
-    all_notes += _overfit_notes(outcomes, context)
-    all_notes += _constant_notes(context, parameters)
-    all_notes += _same_decisions_notes(outcomes, search.utility)
+    all_notes = [
+        *notes,
+        *_data_notes(search),
+        *_chance_notes(part, noise),
+        *_overfit_notes(outcomes, context),
+        *_constant_notes(context, parameters),
+        *_same_decisions_notes(outcomes, search.utility),
+    ]
     sizes = {
         name: round(float(member.sum()))
         for groups in part.members.values()
@@ -759,6 +764,28 @@ def _trade_off(
     return TradeOff(outcomes, record, search.utility, context, library)
 
 
+def _data_notes(search: _FoldSearch) -> Iterator[FrontierNote]:
+    """Notes about weights, clusters and groups."""
+    data = search.data
+    problem = data.problem
+    if problem.weight is not None:
+        yield FrontierNote("weighted")
+    if problem.clusters is not None:
+        clusters = len(np.unique(problem.clusters))
+        yield FrontierNote("clusters", {"clusters": clusters, "rows": len(data.rows)})
+    yield from group_notes(problem)
+    small = small_groups_note(dict(zip(("all", "test"), search.parts, strict=False)))
+    if small is not None:
+        yield small
+
+
+def _chance_notes(part: HeldOut, noise: float | None) -> Iterator[FrontierNote]:
+    """A note of the gap that chance alone explains."""
+    if noise is not None:
+        facts = {"unfairness": noise, "comparisons": len(part.comparisons)}
+        yield FrontierNote("chance", facts)
+
+
 def _outcomes(search: _FoldSearch, context: SweepContext) -> list[Outcome]:
     """The configurations with their figures, in the order in which they were trained."""
     against = context.rivals()
@@ -786,7 +813,9 @@ def _outcomes(search: _FoldSearch, context: SweepContext) -> list[Outcome]:
         point = _as_compared(point, places[job], context, gaps)
         point = replace(point, overfit=_is_overfit(point, places[job], context))
         shown = job.seed == shown_seed
-        curves = score_curves(predictions, context.part) if shown else None
+        curves = None
+        if shown:
+            curves = score_curves(predictions, context.part)
         outcomes.append(with_model(Outcome(job, point, curves), context.fitted.get(job), context))
     return outcomes
 
@@ -817,7 +846,9 @@ def _as_compared(
     problem = context.part.problem
     predictions = context.predictions[context.jobs[place]]
     estimate = fold_utility(auc, predictions, context.part, context.fold)
-    around = None if problem.weight is not None else auc.interval(estimate, problem)
+    around = None
+    if problem.weight is None:
+        around = auc.interval(estimate, problem)
     return with_utility(point, estimate.value, around, auc)
 
 
@@ -867,7 +898,9 @@ def positive_label_note(scheme: Scheme) -> FrontierNote:
 
 def _plain(label: Any) -> str | float:
     """A label that files can store."""
-    return label if isinstance(label, str | int | float) else str(label)
+    if isinstance(label, str | int | float):
+        return label
+    return str(label)
 
 
 def _overfit_notes(outcomes: Sequence[Outcome], context: SweepContext) -> Iterator[FrontierNote]:

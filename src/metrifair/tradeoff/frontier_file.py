@@ -106,7 +106,9 @@ class FrontierFile(Record):
 
     def __post_init__(self) -> None:
         change = self.record.change
-        reference = None if change is None else change.reference
+        reference = None
+        if change is not None:
+            reference = change.reference
         for point in filter(None, (self.record.constant, self.record.chosen, reference)):
             point.check()
         if self.choice is None:

@@ -127,7 +127,10 @@ def fingerprint(parts: Iterable[NDArray[Any] | str]) -> str:
             digest.update(f"text {len(part)}:".encode() + part.encode())
             continue
         array = np.ascontiguousarray(part)
-        content = repr(array.tolist()).encode() if array.dtype.kind == "O" else array.tobytes()
+        if array.dtype.kind == "O":
+            content = repr(array.tolist()).encode()
+        else:
+            content = array.tobytes()
         digest.update(f"{array.dtype} {array.shape} {len(content)}:".encode() + content)
     return digest.hexdigest()
 
@@ -162,7 +165,10 @@ define it at the top of a module, or leave ledger out
     elif isinstance(value, set | frozenset):
         parts = sorted(map(content_text, value))
     elif type(value) in (dict, list, tuple):
-        parts = value.items() if isinstance(value, dict) else value
+        if isinstance(value, dict):
+            parts = value.items()
+        else:
+            parts = value
     else:
         parts = _state(value)
     return f"{type(value).__qualname__}({', '.join(map(content_text, parts))})"
@@ -176,7 +182,10 @@ def _state(value: Any) -> list[Any]:
         raise DataError(
             f"a ledger cannot identify {value!r} ({error}); leave ledger out"
         ) from error
-    parts = [reduced] if isinstance(reduced, str) else list(reduced)
+    if isinstance(reduced, str):
+        parts = [reduced]
+    else:
+        parts = list(reduced)
     return [type(value), *(list(part) if isinstance(part, Iterator) else part for part in parts)]
 
 

@@ -73,20 +73,26 @@ def training_fit(
     """The fit of a model to its training rows, by its predictions for them."""
     losses = _losses(predictions, part)
     weight = part.problem.weight
-    score = predictions.score.reshape(len(losses), -1)
-    mean = np.average(score, axis=0, weights=weight)
-    variances = np.average((score - mean) ** 2, axis=0, weights=weight)
-    fourth = np.average((score - mean) ** 4, axis=0, weights=weight)
+    rows = len(losses)
+    score = predictions.score.reshape(rows, -1)
+    off = score - np.average(score, axis=0, weights=weight)
+    variances = np.average(off**2, axis=0, weights=weight)
     spread = sqrt(float(variances.mean()))
-    # The standard error of a standard deviation, from the fourth moment.
-    noise = sqrt(max(0.0, float((fourth - variances**2).mean())) / len(losses))
-    risk = float(np.average(losses, weights=weight))
+    spread_error = 0.0
+    if spread > 0:
+        # The standard error of a standard deviation, from the fourth moment.
+        fourth = np.average(off**4, axis=0, weights=weight)
+        variance_of_squares = float((fourth - variances**2).mean())
+        noise = sqrt(max(0.0, variance_of_squares) / rows)
+        spread_error = noise / (2 * spread)
+    compared = lines(predictions, part, unfairness_of)
+    risk = np.average(losses, weights=weight)
     return TrainingFit(
-        gap=gap_without_chance(lines(predictions, part, unfairness_of), sides),
-        risk=risk,
+        gap=gap_without_chance(compared, sides),
+        risk=float(risk),
         spread=spread,
-        risk_error=float(losses.std()) / sqrt(len(losses)),
-        spread_error=noise / (2 * spread) if spread > 0 else 0.0,
+        risk_error=float(losses.std()) / sqrt(rows),
+        spread_error=spread_error,
     )
 
 
@@ -120,19 +126,28 @@ class FoldLedger:
     def results(self, jobs: Sequence[Job]) -> dict[Job, FoldResult]:
         """The results of these jobs that are stored."""
         finished = self._ledger.finished()
-        stored = [job for job in jobs if job.name in finished]
-        return {job: self._checked(_read(finished[job.name], job)) for job in stored}
+        results = {}
+        for job in jobs:
+            if job.name in finished:
+                result = _read(finished[job.name], job)
+                results[job] = self._checked(result)
+        return results
 
     def _checked(self, result: FoldResult) -> FoldResult:
         """The result, if its predictions can be those of this fold."""
         if result.predictions is None:
             return result
         score, decision, kind = result.predictions
-        shape = (self._rows, self._classes) if self._classes > 2 else (self._rows,)
-        is_whole = score.shape == shape and decision.shape == (self._rows,)
-        is_known = kind in _CLASS_KINDS if self._classes else kind == "number"
-        if self._classes and is_whole:
-            is_known &= bool(((decision >= 0) & (decision < self._classes)).all())
+        shape: tuple[int, ...] = (self._rows,)
+        is_whole = decision.shape == shape
+        if self._classes > 2:
+            shape = (self._rows, self._classes)
+        is_whole &= score.shape == shape
+        is_known = kind == "number"
+        if self._classes:
+            is_known = kind in _CLASS_KINDS
+            is_known &= bool((decision >= 0).all())
+            is_known &= bool((decision < self._classes).all())
         if not (is_whole and is_known and np.isfinite(score).all()):
             raise DataError(
                 "the ledger has predictions that are not of this fold; name a new ledger"
@@ -158,7 +173,8 @@ def _entry(result: FoldResult) -> Entry:
         "score": np.ascontiguousarray(predictions.score, dtype=np.float64),
         "decision": np.ascontiguousarray(predictions.decision, dtype=np.float64),
     }
-    return Entry(record, to_bytes(Content(_KIND, {}, arrays)))
+    content = to_bytes(Content(_KIND, {}, arrays))
+    return Entry(record, content)
 
 
 def _read(entry: Entry, job: Job) -> FoldResult:
@@ -174,7 +190,8 @@ def _read(entry: Entry, job: Job) -> FoldResult:
             decision = decision.astype(np.int64)
         fit = TrainingFit(*map(float, entry.record["fit"]))
         group = bool(entry.record["needs_group"])
-        return FoldResult(job, Predictions(score, decision, kind), fit, group)
+        predictions = Predictions(score, decision, kind)
+        return FoldResult(job, predictions, fit, group)
     except (KeyError, TypeError, ValueError, ModelFileError) as error:
         raise DataError(
             f"the ledger has a record that is not from a sweep ({error}); name a new ledger"
@@ -208,7 +225,9 @@ def resembles(model: TrainingFit, folds: Sequence[TrainingFit], gap_error: float
     errors = (gap_error, folds[0].risk_error, folds[0].spread_error)
     for place, error in enumerate(errors):
         values = [fold[place] for fold in folds]
-        tolerance = max(_SPREADS * float(np.std(values, ddof=1)), _ERRORS * error)
-        if abs(model[place] - float(np.mean(values))) > tolerance + 1e-9:
+        among_folds = float(np.std(values, ddof=1))
+        tolerance = max(_SPREADS * among_folds, _ERRORS * error)
+        difference = model[place] - float(np.mean(values))
+        if abs(difference) > tolerance + 1e-9:
             return False
     return True

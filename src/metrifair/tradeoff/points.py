@@ -56,7 +56,9 @@ class Point:
         """The key that models of all seeds share: the strength, with the family if there are
         several.
         """
-        return (self.family, self.strength) if self.family else self.strength
+        if self.family:
+            return (self.family, self.strength)
+        return self.strength
 
     @property
     def job(self) -> Job:
@@ -84,7 +86,9 @@ class Point:
         0.95
         """
         value = self.figures.get("accuracy" if name == "r2" else name)
-        return value if value is not None and isfinite(value) else None
+        if value is not None and isfinite(value):
+            return value
+        return None
 
     def check(self) -> None:
         """Raise a ValueError if a figure lies outside of its range, which only a damaged file
@@ -101,7 +105,9 @@ class Point:
         """Unfairness of the scores, or of the decisions."""
         if unfairness_of == "scores":
             return self.unfairness
-        return self.unfairness if self.decision_unfairness is None else self.decision_unfairness
+        if self.decision_unfairness is None:
+            return self.unfairness
+        return self.decision_unfairness
 
 
 @dataclass(frozen=True)

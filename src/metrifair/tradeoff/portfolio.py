@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.postprocessing.barycenter import BarycenterPostprocessor
 from metrifair.postprocessing.threshold import ThresholdPostprocessor
@@ -20,6 +21,7 @@ from metrifair.problem.criteria import Criterion, criterion_named
 from metrifair.saving.models import class_named
 from metrifair.stacking import FairStackingClassifier, FairStackingRegressor, has_lightgbm
 from metrifair.support.checks import check_known
+from metrifair.tradeoff.family_names import AUTO_FAMILIES
 from metrifair.tradeoff.sweep import SearchOptions
 
 AUTO = "auto"
@@ -50,6 +52,7 @@ _WORK = {
     "stack_with_features": _Work(0.8, 26),
 }
 """Measured with 15 strengths, 300 to 5,000 rows and 5 to 100 columns."""
+_GROUP_AWARE = ("barycenter", "thresholds")
 _FEW_ROWS = 300
 _WORK_OF_FEW = 10.0
 _GROWTH = 0.39  # 20 units for 2,000 rows and 30 for 5,000
@@ -92,7 +95,10 @@ class Portfolio:
     def promised(self, family: str) -> float:
         """The work of a family in all folds, from the number of rows, columns and rounds."""
         work = _WORK[family]
-        rows = self.rows if self.training_rows is None else self.training_rows
+        if self.training_rows is None:
+            rows = self.rows
+        else:
+            rows = self.training_rows
         return self.folds * (work.least + work.more * rows * self.columns / 1_000_000)
 
     @property
@@ -110,11 +116,12 @@ class Portfolio:
         linear = {"linear": self._ours(FairClassifier, FairRegressor, **self._linear)}
         network = {"network": self._ours(FairClassifier, FairRegressor, model="mlp")}
         kinds = FairStackingClassifier, FairStackingRegressor
-        stack = {"stack": self._ours(*kinds)} if self._can_stack else {}
-        with_features = (
-            {"stack_with_features": self._ours(*kinds, passthrough=True)} if self._can_stack else {}
-        )
-        return (
+        stack = {}
+        with_features = {}
+        if self._can_stack:
+            stack = {"stack": self._ours(*kinds)}
+            with_features = {"stack_with_features": self._ours(*kinds, passthrough=True)}
+        found = (
             linear
             | self._group_aware()
             | self._trees()
@@ -123,6 +130,7 @@ class Portfolio:
             | network
             | with_features
         )
+        return {name: found[name] for name in AUTO_FAMILIES if name in found}
 
     def chosen(
         self, names: Sequence[str], search: SearchOptions
@@ -134,24 +142,41 @@ class Portfolio:
         """
         families = self.families()
         for name in names:
-            check_known("families", name, families)
+            self._check_suitable(name, families)
         if names:
             return {name: families[name] for name in names}, search
         if search.budget is None:
             families = self._within_budget(families)
         return families, search
 
+    def _check_suitable(self, name: str, families: Mapping[str, Any]) -> None:
+        """Raise a DataError for a family that is not among those that suit the data."""
+        if name in families:
+            return
+        check_known("families", name, AUTO_FAMILIES)
+        remedy = "leave it out"
+        if name in _GROUP_AWARE and not self.needs_group:
+            remedy = "leave it out, or allow models that need the group (needs_group)"
+        raise DataError(
+            f"names {name!r}, which does not suit this task and these rows; "
+            f"{', '.join(map(repr, families))} do",
+            argument="families",
+            remedy=remedy,
+        )
+
     def _within_budget(self, families: Mapping[str, Any]) -> dict[str, Any]:
         """The families, in their order, that fit into what is left of the budget.
 
         Linear models are always among them, and one family that needs the group if models may.
         """
-        aware = [name for name in ("barycenter", "thresholds") if name in families]
+        aware = [name for name in _GROUP_AWARE if name in families]
         always = {"linear", *aware[:1]}
         left = self.budget - sum(self.promised(name) for name in always)
         within: dict[str, Any] = {}
         for name, estimator in families.items():
-            work = 0.0 if name in always else self.promised(name)
+            work = 0.0
+            if name not in always:
+                work = self.promised(name)
             if name in always or work <= left:
                 left -= work
                 within[name] = estimator
@@ -188,12 +213,9 @@ class Portfolio:
         if not has_lightgbm() or not self.can_train_trees:
             return {}
         kinds = map(class_named, ("FairLGBMClassifier", "FairLGBMRegressor"))
-        name, size = (
-            ("small_trees", _SMALL_TREES)
-            if self.rows <= _MANY_ROWS
-            else ("large_trees", _LARGE_TREES)
-        )
-        return {name: self._ours(*kinds, **size, verbose=-1)}
+        if self.rows <= _MANY_ROWS:
+            return {"small_trees": self._ours(*kinds, **_SMALL_TREES, verbose=-1)}
+        return {"large_trees": self._ours(*kinds, **_LARGE_TREES, verbose=-1)}
 
     @property
     def _can_postprocess(self) -> bool:

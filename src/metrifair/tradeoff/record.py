@@ -87,7 +87,9 @@ class FrontierRecord:
     @property
     def limit(self) -> float | None:
         """The unfairness limit of the choice."""
-        return None if self.goal is None else self.goal.max_unfairness
+        if self.goal is None:
+            return None
+        return self.goal.max_unfairness
 
     @property
     def all_notes(self) -> tuple[FrontierNote, ...]:

@@ -7,6 +7,7 @@ cross-validation (Tsamardinos, Greasidou and Borboudakis, 2018). No model is tra
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import hypot, sqrt
@@ -108,15 +109,20 @@ class ResampledGaps:
         end only, which the whole spread of the resamples determines.
         """
         square = float(self.squares[configuration])
-        largest = square if expected is None else max(square, expected)
-        smallest = square if expected is None else min(square, expected)
+        if expected is None:
+            expected = square
+        largest = max(square, expected)
+        smallest = min(square, expected)
         error = float(self.errors_of_squares[configuration])
-        if root(square if expected is None else expected) < self.noise:
+        lower = root(smallest - _WIDTH * error)
+        upper = root(largest + _WIDTH * error)
+        if root(expected) < self.noise:
+            sampling = float(self._spreads[configuration])
             training = float(self._training_errors_of_squares[configuration])
-            spread = hypot(float(self._spreads[configuration]), training)
-            return Interval(0.0, min(1.0, max(root(largest + _WIDTH * spread), self.noise)))
-        upper = min(1.0, root(largest + _WIDTH * error))
-        return Interval(root(smallest - _WIDTH * error), upper)
+            spread = hypot(sampling, training)
+            lower = 0.0
+            upper = max(root(largest + _WIDTH * spread), self.noise)
+        return Interval(lower, min(1.0, upper))
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,14 +162,18 @@ def draw_rows(sides: FoldSides, seed: int, count: int = MOST_RESAMPLES) -> Integ
     A resample that has, or leaves out, fewer than 5 rows on a side of a comparison is drawn again.
     """
     units = int(sides.units.max()) + 1
-    on_side = (np.concatenate([sides.left, sides.right]) > 0).astype(np.float32)
+    amounts = np.concatenate([sides.left, sides.right])
+    on_side = (amounts > 0).astype(np.float32)
     generator = np.random.default_rng(seed)
     accepted: list[Integers] = []
     for _ in range(_MOST_DRAWN_AGAIN * count):
-        drawn = np.bincount(generator.integers(0, units, units), minlength=units)[sides.units]
+        chosen = generator.integers(0, units, units)
+        times = np.bincount(chosen, minlength=units)
+        drawn = times[sides.units]
         inside = on_side @ (drawn > 0).astype(np.float32)
         outside = on_side.sum(axis=1) - inside
-        if min(inside.min(initial=np.inf), outside.min(initial=np.inf)) >= FEWEST_IN_FOLD:
+        fewest = np.minimum(inside, outside).min(initial=np.inf)
+        if fewest >= FEWEST_IN_FOLD:
             accepted.append(drawn)
         if len(accepted) == count:
             return np.array(accepted)
@@ -181,13 +191,14 @@ def resampled_gaps(scores: Floats, sides: FoldSides, drawn: Integers) -> Resampl
     """
     factors = _factors(scores, sides)
     explained = _explained(scores, sides)
-    found = [
-        _gaps_of_comparison(
-            scores, _only(sides, place), drawn, factors[..., place], explained[..., place]
+    gaps = []
+    for place in range(len(sides.left)):
+        side = _only(sides, place)
+        gaps_of_side = _gaps_of_comparison(
+            scores, side, drawn, factors[..., place], explained[..., place]
         )
-        for place in range(len(sides.left))
-    ]
-    worst = _Gaps(*(np.max(figures, axis=0) for figures in zip(*found, strict=True)))
+        gaps.append(gaps_of_side)
+    worst = _largest(gaps)
     return ResampledGaps(
         squares=worst.squares,
         drawn=worst.drawn,
@@ -215,7 +226,8 @@ def noise_of_any_scores(sides: FoldSides) -> float:
 
 def _noise(sides: FoldSides, factors: Floats) -> float:
     """The gap that chance explains in the worst comparison; ``factors`` are one for each."""
-    return sqrt(float(sides.mean_squares(sides.shares_squared(), factors).pooled.max()))
+    squares = sides.mean_squares(sides.shares_squared(), factors)
+    return sqrt(float(squares.pooled.max()))
 
 
 def _factors(scores: Floats, sides: FoldSides) -> Floats:
@@ -261,7 +273,8 @@ def _gaps_of_comparison(
     is_left_out = drawn == 0
     once = np.ones((1, len(sides.fold)))
     all_rows = DrawnShares(sides, 0, once)
-    resamples = DrawnShares(sides, 0, np.concatenate([drawn, is_left_out]).astype(np.float32))
+    weights = np.concatenate([drawn, is_left_out])
+    resamples = DrawnShares(sides, 0, weights.astype(np.float32))
     shares = sides.shares_squared()
     shares_left_out = sides.shares_squared(is_left_out.astype(np.float64))
     by_configuration = []
@@ -277,15 +290,14 @@ def _gaps_of_comparison(
             found = all_rows.squared_distances(line)
             on_resamples = resamples.squared_distances(line)
             squares = corrected_squares(on_resamples, of_resamples, sides)
-            by_line.append(
-                _Gaps(
-                    corrected_squares(found, own, sides),
-                    squares[:count],
-                    squares[count:],
-                    _training_variance(found, on_resamples.within[:, :count], sides),
-                )
+            gaps = _Gaps(
+                corrected_squares(found, own, sides),
+                squares[:count],
+                squares[count:],
+                _training_variance(found, on_resamples.within[:, :count], sides),
             )
-        by_configuration.append([np.max(part, axis=0) for part in zip(*by_line, strict=True)])
+            by_line.append(gaps)
+        by_configuration.append(_largest(by_line))
     of_all_rows, inside, outside, variances = zip(*by_configuration, strict=True)
     return _Gaps(
         np.concatenate(of_all_rows),
@@ -293,6 +305,11 @@ def _gaps_of_comparison(
         np.stack(outside, axis=1),
         np.concatenate(variances),
     )
+
+
+def _largest(gaps: Sequence[_Gaps]) -> _Gaps:
+    """The largest of each figure."""
+    return _Gaps(*(np.max(figures, axis=0) for figures in zip(*gaps, strict=True)))
 
 
 def _training_variance(found: SquaredDistances, within: Floats, sides: FoldSides) -> Floats:
@@ -303,7 +320,8 @@ def _training_variance(found: SquaredDistances, within: Floats, sides: FoldSides
     if sides.folds < 2 or not sides.has_within[0]:
         return np.zeros(1)
     among_models = np.sqrt(found.within[:, 0]).var(axis=1, ddof=1)
-    of_rows = np.nanmean(np.nanvar(np.sqrt(within), axis=1, ddof=1), axis=1)
+    on_resamples = np.nanvar(np.sqrt(within), axis=1, ddof=1)
+    of_rows = np.nanmean(on_resamples, axis=1)
     variance: Floats = np.maximum(0.0, among_models - of_rows)
     return variance
 
@@ -317,11 +335,9 @@ def resampled_utilities(
     the utility of all plus their mean influence, exactly for means over rows such as accuracy and
     to first order for others.
     """
-    means = [
-        _weighted_means(influence, weights * weight)
-        for weights in (drawn.astype(np.float64), (drawn == 0).astype(np.float64))
-    ]
-    return ResampledUtilities(values, values + means[0], values + means[1])
+    inside = _weighted_means(influence, drawn * weight)
+    outside = _weighted_means(influence, (drawn == 0) * weight)
+    return ResampledUtilities(values, values + inside, values + outside)
 
 
 def _weighted_means(influence: Floats, weights: Floats) -> Floats:
@@ -347,4 +363,5 @@ def _errors_of_differences(draws: Floats) -> Floats:
     count = draws.shape[1]
     covariance = np.cov(draws, rowvar=False).reshape(count, count)
     variance = np.diag(covariance)
-    return np.sqrt(np.maximum(0.0, variance[:, None] + variance - 2 * covariance))
+    variances = variance[:, None] + variance - 2 * covariance
+    return roots(variances)

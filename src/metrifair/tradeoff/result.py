@@ -346,16 +346,16 @@ class TradeOff:
     @property
     def area_with_constant(self) -> float:
         """The same, with the constant predictor as one of the points."""
-        constant = () if self.record.constant is None else (self.record.constant,)
+        constant = (self.record.constant,) if self.record.constant is not None else ()
         return area(
             (*self.points, *constant), unfairness_of=self.record.unfairness_of, quality=self._share
         )
 
     def _share(self, point: Point) -> float:
         utility = self.utility
-        constant = (
-            None if self.record.constant is None else self.record.constant.figure(utility.name)
-        )
+        constant = None
+        if self.record.constant is not None:
+            constant = self.record.constant.figure(utility.name)
         return utility.share(point.figure(utility.name), constant)
 
     def choose(self, goal: Goal, utility: UtilityLike | None) -> Outcome:
@@ -375,7 +375,10 @@ class TradeOff:
         Outcome
             The configuration with its figures and its model.
         """
-        chosen_by = self.utility if utility is None else self._with_figures(utility)
+        if utility is None:
+            chosen_by = self.utility
+        else:
+            chosen_by = self._with_figures(utility)
         chooser = self._chooser(chosen_by)
         allowed = self._allowed(goal, chooser)
         rule = Rule.of(goal)
@@ -446,6 +449,22 @@ class TradeOff:
             return self.source.chooser(utility)
         return chooser
 
+    @property
+    def gaps_with_allowance(self) -> dict[Job, float]:
+        """The gap of each configuration that the choice compared with its limit; empty if no limit
+        restricted it.
+        """
+        goal = self.record.goal
+        chooser = self.own_chooser
+        within_limit = self.record.chosen is not None and not self.record.is_best_effort
+        if goal is None or chooser is None or not within_limit:
+            return {}
+        if goal.max_unfairness is None or goal.max_unfairness >= 1:  # which every model keeps
+            return {}
+        if self.chosen_by is not None:
+            chooser = self._chooser(self.chosen_by)
+        return chooser.gaps_with_allowance(Rule.of(goal), self._allowed(goal, chooser))
+
     def _set_unmet(self, goal: Goal) -> None:
         self.record = replace(self.record, unmet=goal)
 
@@ -505,7 +524,9 @@ class TradeOff:
                 f"the largest is {best:.4f}",
                 remedy="lower min_accuracy",
             )
-        sure = "" if goal.confidence is None else f" with confidence {goal.confidence:g}"
+        sure = ""
+        if goal.confidence is not None:
+            sure = f" with confidence {goal.confidence:g}"
         rule = Rule(goal.max_unfairness, goal.confidence)
         least = chooser.least_limit(rule, accepted.allowed)
         more = self._rows_that_would_do(rule, chooser, accepted.allowed)
@@ -578,8 +599,7 @@ class TradeOff:
         if is_tested:
             # the resamples are not of the test rows
             return Change(reference, gain, drop)
-        sign = 1.0 if utility.larger_is_better else -1.0
-        drawn = sign * chooser.utility.drawn
+        drawn = utility.sign * chooser.utility.drawn
         gaps = roots(chooser.gaps.drawn)
         intervals = {
             "utility": _interval_around(gain, drawn[:, configuration] - drawn[:, place]),
@@ -645,8 +665,14 @@ class TradeOff:
             raise DataError(
                 "a frontier from a file keeps no rows; make it anew with metrifair.frontier"
             )
-        part = source.part if source.tested is None else source.tested
-        rows = source.rows if source.test_rows is None else source.test_rows
+        if source.tested is None:
+            part = source.part
+        else:
+            part = source.tested
+        if source.test_rows is None:
+            rows = source.rows
+        else:
+            rows = source.test_rows
         return {"row": rows, **held_out_columns(self.chosen_predictions, part)}
 
 
@@ -720,15 +746,17 @@ def with_gap(
 def gap_name(point: Point, unfairness_of: str) -> str:
     """The name of the unfairness that is compared."""
     decides = unfairness_of == "decisions" and point.decision_unfairness is not None
-    return "decision_unfairness" if decides else "unfairness"
+    if decides:
+        return "decision_unfairness"
+    return "unfairness"
 
 
 def with_expected(point: Point, expected: Expected, utility: Utility, unfairness_of: str) -> Point:
     """The point with the figures that are expected of it on new rows."""
     point = with_gap(point, expected.gap, expected.gap_interval, unfairness_of, expected.noise)
-    sign = 1.0 if utility.larger_is_better else -1.0
-    ends = sorted((sign * expected.utility_interval.low, sign * expected.utility_interval.high))
-    return with_utility(point, sign * expected.utility, Interval(*ends), utility)
+    around = expected.utility_interval
+    ends = sorted((utility.sign * around.low, utility.sign * around.high))
+    return with_utility(point, utility.sign * expected.utility, Interval(*ends), utility)
 
 
 def with_utility(point: Point, value: float, interval: Interval | None, utility: Utility) -> Point:

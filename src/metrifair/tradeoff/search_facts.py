@@ -104,7 +104,9 @@ class SearchFacts(Record):
     @property
     def tables(self) -> int:
         """The number of tables of counts of each configuration."""
-        return 1 if self.joint else self.attributes
+        if self.joint:
+            return 1
+        return self.attributes
 
     @property
     def chosen_configuration(self) -> ConfigurationFacts:

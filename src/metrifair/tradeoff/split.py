@@ -26,10 +26,11 @@ from metrifair.problem.criteria import Criterion
 from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.problem import Inputs, Problem, problem_with_probabilities
 from metrifair.problem.tables import Column, Table, columns, one_column, take_rows
+from metrifair.support.arrays import Floats, Integers, distinct_codes
 from metrifair.support.checks import is_number
 from metrifair.support.provenance import Provenance, made_now
 
-Rows = NDArray[np.int64]
+Rows = Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +161,7 @@ class HeldOut:
             problem.labels if has_equal_shares else None,
         )
 
-    def _amounts(self, cells: tuple[int, ...]) -> NDArray[np.float64]:
+    def _amounts(self, cells: tuple[int, ...]) -> Floats:
         """The weight of each row in these cells; by probabilities, of its entries in them."""
         entries = self.problem.entries
         inside = np.isin(entries.cell, list(cells)).astype(np.float64)
@@ -244,13 +245,11 @@ class DataSet:
     @cached_property
     def kinds(self) -> Rows:
         """Rows of equal cells, groups and labels have equal numbers."""
-        labels = (
-            []
-            if self.problem.labels is None or not self.problem.scheme.classes
-            else [self.problem.labels]
-        )
-        columns = np.stack([self.problem.cell, *self.problem.groups.T, *labels], axis=1)
-        return np.unique(columns, axis=0, return_inverse=True)[1].reshape(-1)
+        problem = self.problem
+        columns = [problem.cell, *problem.groups.T]
+        if problem.labels is not None and problem.scheme.classes:
+            columns.append(problem.labels)
+        return distinct_codes(np.stack(columns, axis=1), axis=0)
 
     def provenance(self, seed: int) -> Provenance:
         """The provenance of figures of these rows."""
@@ -313,7 +312,7 @@ def data_set(
             key=np.count_nonzero,
         )
         problem = in_bands(problem, BANDS, rows=compared, least=FEW / smallest)
-    rows = np.arange(len(problem)) if problem.kept is None else np.flatnonzero(problem.kept)
+    rows = problem.passed_rows
     if problem.weight is not None and np.ptp(problem.weight) == 0:
         # equal weights change nothing, and certificates stay valid
         problem = replace(problem, weight=None)
@@ -327,12 +326,13 @@ def make_folds(data: DataSet, rows: Rows, count: int, seed: int, argument: str) 
     ``argument`` is the option that requested them.
     """
     problem = data.problem
-    labels = (
-        np.zeros_like(rows)
-        if problem.labels is None or not problem.scheme.classes
-        else problem.labels[rows]
-    )
-    clusters = None if problem.clusters is None else problem.clusters[rows]
+    if problem.labels is None or not problem.scheme.classes:
+        labels = np.zeros_like(rows)
+    else:
+        labels = problem.labels[rows]
+    clusters = None
+    if problem.clusters is not None:
+        clusters = problem.clusters[rows]
     fold = assign_folds(count, labels, data.kinds[rows], seed, clusters)
     complete = sum(
         len(np.unique(labels[fold == place])) == len(np.unique(labels)) for place in range(count)

@@ -33,6 +33,7 @@ from metrifair.problem.attributes import Continuous
 from metrifair.problem.cells import CONTRASTS, Contrast
 from metrifair.problem.memberships import GroupProbabilities, group_columns
 from metrifair.problem.tables import Table, columns, renumbered, take_rows
+from metrifair.support.arrays import Integers
 from metrifair.support.checks import (
     check_known,
     check_switches,
@@ -85,8 +86,12 @@ class Family(NamedTuple):
         parameter.
         """
         if strengths is None or (isinstance(strengths, str) and strengths == "auto"):
-            return DEFAULT_TOLERANCES if self.parameter == "tolerance" else DEFAULT_STRENGTHS
-        least = 0.0 if self.parameter == "strength" else -inf
+            if self.parameter == "tolerance":
+                return DEFAULT_TOLERANCES
+            return DEFAULT_STRENGTHS
+        least = 0.0
+        if self.parameter != "strength":
+            least = -inf
         return distinct_numbers("strengths", strengths, least=least, otherwise="None, 'auto', or ")
 
     def with_parameter(self, name: str, value: object) -> Family:
@@ -141,11 +146,11 @@ def make_families(estimator: Any, parameter: str | None) -> tuple[Family, ...] |
             )
     if not several:
         return (Family("", estimator, _parameter_name(estimator, parameter)),)
-    by_name = (
-        dict(estimator)
-        if isinstance(estimator, Mapping)
-        else _families_by_name(estimator, parameter)
-    )
+    by_name: dict[str, Any] | None
+    if isinstance(estimator, Mapping):
+        by_name = dict(estimator)
+    else:
+        by_name = _families_by_name(estimator, parameter)
     if by_name is None:
         return None
     if not by_name or not all(isinstance(name, str) and name for name in by_name):
@@ -230,7 +235,9 @@ def _parameter_name(estimator: Any, parameter: str | None) -> str:
     while isinstance(estimator, Pipeline):
         step, estimator = estimator.steps[-1]
         parameter = parameter and parameter.removeprefix(f"{step}__")
-    parameters = estimator.get_params() if hasattr(estimator, "get_params") else {}
+    parameters = {}
+    if hasattr(estimator, "get_params"):
+        parameters = estimator.get_params()
     return parameter or (
         "tolerance" if "tolerance" in parameters and "strength" not in parameters else "strength"
     )
@@ -243,7 +250,9 @@ def _family_name(estimator: Any) -> str:
     if isinstance(parameters.get("model"), str):
         return f"{name} ({parameters['model']})"
     wrapped = parameters.get("estimator")
-    inner = f" of {_family_name(wrapped)}" if hasattr(wrapped, "get_params") else ""
+    inner = ""
+    if hasattr(wrapped, "get_params"):
+        inner = f" of {_family_name(wrapped)}"
     return f"{name}{inner}" + (", without groups" if parameters.get("needs_group") is False else "")
 
 
@@ -282,7 +291,7 @@ class RowsToTrain:
     sensitive_features: Table | GroupProbabilities
     control_features: Table | None
     sample_weight: Table | None
-    rows: NDArray[np.int64]
+    rows: Integers
     clusters: Table | None = None
 
     def arguments(self) -> dict[str, Any]:
@@ -298,12 +307,15 @@ class RowsToTrain:
     def fingerprint(self, *more: str) -> str:
         """A name for everything that the results depend on."""
         groups = self.sensitive_features
-        groups = group_columns(groups) if isinstance(groups, GroupProbabilities) else groups
+        if isinstance(groups, GroupProbabilities):
+            groups = group_columns(groups)
         tables = [self.X, self.y, groups, self.control_features, self.sample_weight]
         tables += [] if self.clusters is None else [self.clusters]
         parts: list[NDArray[Any] | str] = [self.rows, *more]
         for table in tables:
-            by_name = {} if table is None else columns("column", table)
+            by_name = {}
+            if table is not None:
+                by_name = columns("column", table)
             parts += [item for name, column in by_name.items() for item in (name, column)]
             parts.append("next")
         return fingerprint(parts)
@@ -332,7 +344,9 @@ def sweep(
         data, complete = _last_step_input(estimator, data)
         evaluate = partial(_evaluate_complete, evaluate, complete)
         estimator = estimator.steps[-1][1]
-    results = {} if ledger is None else ledger.results(jobs)
+    results = {}
+    if ledger is not None:
+        results = ledger.results(jobs)
     missing = [job for job in jobs if job not in results]
     ours = isinstance(estimator, FairEstimator) and type(estimator).__module__.startswith(
         "metrifair."
@@ -459,11 +473,17 @@ def _fit_on_devices(
     """Models of one stack, or of one on each device with every n-th strength, which are
     independent.
     """
-    targets: list[str | None] = [None] if devices is None else list(devices)
+    if devices is None:
+        targets: list[str | None] = [None]
+    else:
+        targets = list(devices)
     parts = [values[k :: len(targets)] for k in range(len(targets))]
 
     def fit(device: str | None, strengths: Sequence[float]) -> list[tuple[Job, Any]]:
-        template = estimator if device is None else clone(estimator).set_params(device=device)
+        if device is None:
+            template = estimator
+        else:
+            template = clone(estimator).set_params(device=device)
         models = fit_stack(template, strengths=strengths, seeds=seeds, **arguments)
         for model in models if device is not None else ():
             if model is not None:
@@ -527,7 +547,9 @@ def _one_by_one(
 ) -> Iterator[list[Result]]:
     if parameter not in estimator.get_params():
         name = type(estimator).__name__
-        fair = "FairRegressor()" if is_regressor(estimator) else "FairClassifier()"
+        fair = "FairClassifier()"
+        if is_regressor(estimator):
+            fair = "FairRegressor()"
         raise DataError(
             f"{name} has no parameter {parameter!r} that trades accuracy for fairness",
             remedy=[
@@ -667,12 +689,12 @@ class SearchOptions:
         seeds: Any = self.seeds
         if is_integer(seeds):
             return list(range(int(seeds)))
-        values: list[Any] = list(seeds) if isinstance(seeds, Iterable) else []
-        return (
-            list(dict.fromkeys(map(int, values)))
-            if all(is_integer(seed, least=0) for seed in values)
-            else []
-        )
+        values: list[Any] = []
+        if isinstance(seeds, Iterable):
+            values = list(seeds)
+        if all(is_integer(seed, least=0) for seed in values):
+            return list(dict.fromkeys(map(int, values)))
+        return []
 
 
 def distinct_numbers(
@@ -685,13 +707,15 @@ def distinct_numbers(
     >>> distinct_numbers("strengths", [1, 0, 1])
     [1, 0]
     """
-    values: list[Any] = (
-        list(received) if isinstance(received, Iterable) and not isinstance(received, str) else []
-    )
+    values: list[Any] = []
+    if isinstance(received, Iterable) and not isinstance(received, str):
+        values = list(received)
     if not values or not all(
         isinstance(value, Real) and least <= float(value) < inf for value in values
     ):
-        lowest = f" from {least:g} upwards" if least > -inf else ""
+        lowest = ""
+        if least > -inf:
+            lowest = f" from {least:g} upwards"
         raise DataError(
             f"must be {otherwise}a list of finite numbers{lowest}",
             argument=argument,

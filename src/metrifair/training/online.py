@@ -81,6 +81,7 @@ class Learner:
         self.waiting: Samples | None = None
         self.updates = 0  # steps so far
         self.fresh = start is None  # until the first step
+        self.has_warned = False  # of groups that are missing in its rows, once for a stream
         self.scales: dict[str, float] = {}  # of the dependences, by name; see Dependence.scale
 
     def learn(self, chunk: Samples) -> int:

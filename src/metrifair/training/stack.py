@@ -7,7 +7,6 @@ step is recorded once and replayed.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -32,6 +31,7 @@ from metrifair.batches.samples import (
 )
 from metrifair.errors import DataError
 from metrifair.problem.cells import Comparison, Sides
+from metrifair.support.user_warnings import warn_user
 from metrifair.training.models import Model, Network, Parameters, Scaling, stack_parameters
 from metrifair.training.objective import Objective
 
@@ -157,10 +157,10 @@ def _batch_layout(sizes: Tensor, objective: Objective, batch_size: int) -> Layou
         fewest=objective.fewest,
     )
     if plan.size > batch_size:
-        warnings.warn(
+        warn_user(
             f"batches hold {plan.size} samples instead of {batch_size}, so that each has "
             f"{objective.least} of every group that is compared",
-            stacklevel=4,
+            UserWarning,
         )
     return plan
 

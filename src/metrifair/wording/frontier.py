@@ -21,6 +21,7 @@ from metrifair.tradeoff.points import Change, FrontierNote, Point  # noqa: F401 
 from metrifair.tradeoff.record import FrontierRecord
 from metrifair.wording.frontier_view import (
     MARKS,
+    WITH_ALLOWANCE,
     FrontierRow,
     FrontierView,
     figure_texts,
@@ -569,6 +570,14 @@ not, so they look better.
     )
 
 
+def allowance_note(view: FrontierView) -> str:
+    """Which figure the choice compared with its limit; empty without a choice within a limit."""
+    if not view.gaps_with_allowance or view.limit is None:
+        return ""
+    name = noun(term_name(WITH_ALLOWANCE))
+    return f"The choice compares the {name} with the limit of {view.limit:g}."
+
+
 def _reached(view: FrontierView, point: Point) -> tuple[str, str]:
     """Utility and unfairness of a point."""
     return _with_interval(view, point, view.key), _with_interval(view, point, view.gap_key)
@@ -797,7 +806,7 @@ def shown_note(view: FrontierView, shown: int) -> str:
     "Means of 2 seeds. Unfairness is the largest difference between the groups' shares at or above a score, over all \
 scores."
     """
-    sentences = [f"Unfairness is {_KOLMOGOROV}.", compared_note(view)]
+    sentences = [f"Unfairness is {_KOLMOGOROV}.", compared_note(view), allowance_note(view)]
     if (seeds := len({point.seed for point in view.points})) > 1:
         sentences.insert(0, f"Means of {seeds} seeds.")
     if shown < len(view.rows):

@@ -14,7 +14,13 @@ from operator import attrgetter
 from metrifair.figures.intervals import Interval
 from metrifair.tradeoff.points import Point
 from metrifair.wording.frontier import row_note
-from metrifair.wording.frontier_view import FrontierRow, FrontierView, RowFigure, needs_group_text
+from metrifair.wording.frontier_view import (
+    WITH_ALLOWANCE,
+    FrontierRow,
+    FrontierView,
+    RowFigure,
+    needs_group_text,
+)
 from metrifair.wording.numbers import figure_text, strength_texts
 from metrifair.wording.tables import Column, ColumnTable, count_column, text_column
 
@@ -49,6 +55,7 @@ def row_table(view: FrontierView) -> ColumnTable:
         text_column("strength", _strength, title=view.label("strength")),
         text_column("needs_group", show=_needs_group),
         *figures,
+        Column(WITH_ALLOWANCE, "", partial(_row_figure, WITH_ALLOWANCE), attrgetter("text")),
         count_column("models", lambda row: len(row.points) - row.failed),
         text_column("pareto", "on_front", lambda on_front: "yes" if on_front else ""),
         text_column("training", "state"),
@@ -68,14 +75,23 @@ def row_columns(view: FrontierView) -> list[Column]:
     """
     models = ["models"] if any(len(row.points) > 1 for row in view.rows) else []
     training = ["training"] if any(row.failed for row in view.rows) else []
-    return row_table(view).pick(*_first(view), *view.keys, *models, "pareto", *training)
+    keys = _with_allowance(view, view.keys)
+    return row_table(view).pick(*_first(view), *keys, *models, "pareto", *training)
 
 
 def short_columns(view: FrontierView, keys: Sequence[str]) -> list[Column]:
     """The columns of a terminal: these figures, without color."""
-    first, *columns = row_table(view).pick(*_first(view), *keys)
+    first, *columns = row_table(view).pick(*_first(view), *_with_allowance(view, keys))
     title = "On the Pareto front" if view.parameters else first.title
     return [replace(first, value=_strength_or_chosen, title=title), *columns]
+
+
+def _with_allowance(view: FrontierView, keys: Sequence[str]) -> list[str]:
+    """The keys, with the figure that a choice compared with its limit beside the unfairness."""
+    shown = list(keys)
+    if view.gaps_with_allowance and view.gap_key in shown:
+        shown.insert(shown.index(view.gap_key) + 1, WITH_ALLOWANCE)
+    return shown
 
 
 def _first(view: FrontierView) -> tuple[str, ...]:
@@ -106,7 +122,14 @@ def constant_row(view: FrontierView) -> FrontierRow | None:
     if point is None:
         return None
     figures = {key: RowFigure(point.figure(key), below=view.below(point, key)) for key in view.keys}
-    return FrontierRow(point.strength, "constant", (point,), 0, figures, on_front=False)
+    return FrontierRow(
+        point.strength,
+        "constant",
+        (point,),
+        0,
+        figures | {WITH_ALLOWANCE: RowFigure(None)},
+        on_front=False,
+    )
 
 
 def alternative_columns(view: FrontierView) -> list[Column]:

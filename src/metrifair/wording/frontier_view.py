@@ -13,7 +13,7 @@ from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import Interval
 from metrifair.figures.utility import CONSTANT, NO_BETTER, UTILITIES, Utility
 from metrifair.support.checks import check_known
-from metrifair.tradeoff.points import Point, pareto
+from metrifair.tradeoff.points import Job, Point, pareto
 from metrifair.tradeoff.record import FrontierRecord
 from metrifair.wording.numbers import MISSING, figure_text, interval_text, noun, strength_texts
 from metrifair.wording.terms import term_name
@@ -23,6 +23,8 @@ MARKS = {
     NO_BETTER: "not significantly better than a constant predictor",
 }
 
+WITH_ALLOWANCE = "with_allowance"
+"""The key of the figure that a choice compared with its limit."""
 
 # unless they are the utility
 _LEFT_TO_FRAMES = ("balanced_accuracy", "brier", "mean_squared_error")
@@ -48,6 +50,8 @@ class FrontierView(FrontierRecord):
         The utility: the figure that is drawn against unfairness.
     areas
         Share of the unit box that the models dominate, without and with the constant predictor.
+    gaps_with_allowance
+        The unfairness of each model that the choice compared with its limit; empty without one.
 
     Examples
     --------
@@ -64,6 +68,7 @@ class FrontierView(FrontierRecord):
     labels: Mapping[str, str] = field(default_factory=dict)
     utility: Utility = UTILITIES["accuracy"]
     areas: tuple[float, float] | None = None
+    gaps_with_allowance: Mapping[Job, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.points:
@@ -266,6 +271,12 @@ class FrontierView(FrontierRecord):
         # of several seeds, the chosen one represents its row
         chosen = tuple(point for point in usable if point is self.choice)
         figures = {key: self._row_figure(key, chosen or usable) for key in self.keys}
+        needed = [
+            self.gaps_with_allowance[point.job]
+            for point in chosen or usable
+            if point.job in self.gaps_with_allowance
+        ]
+        figures[WITH_ALLOWANCE] = RowFigure(fmean(needed) if needed else None)
         marks = [kind for point in usable if (kind := point.marks.get(self.key))]
         mark = ""
         if marks:

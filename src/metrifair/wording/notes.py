@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from metrifair.auditing.records import REST_NAME, Favorable, Note
 from metrifair.errors import PYTHON, ArgumentNames
+from metrifair.problem.problem import positive_sentence
 from metrifair.problem.unknown_names import unknown_name_text
 from metrifair.wording.findings import OTHERS
 from metrifair.wording.metrics import metric_words
@@ -18,7 +19,6 @@ from metrifair.wording.numbers import (
     listed,
     percent_text,
     points_text,
-    positive_sentence,
     quoted,
     score_text,
 )

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 from metrifair.figures.intervals import Interval
-from metrifair.problem.problem import is_evident_positive
+from metrifair.problem.problem import is_evident_positive, positive_sentence
 
 MISSING = "\N{EN DASH}"
 """Shown where a figure does not exist; never "NaN"."""
@@ -251,19 +251,6 @@ def positive_text(labels: Sequence[object], positive: int) -> str:
         return ""
     counts = positive_sentence(labels, labels[positive])
     return f"{counts}; name another positive label to change it."
-
-
-def positive_sentence(labels: Sequence[object], positive: object) -> str:
-    """Which label counts as positive, and by which default, without a full stop.
-
-    >>> positive_sentence(["bad", "good"], "good"), positive_sentence([1, 2], 2)
-    ("'good' counts as positive (alphabetical default)", '2 counts as positive (by default the last of 1, 2)')
-    """
-    if isinstance(positive, str) and positive == labels[-1]:
-        return f"{positive!r} counts as positive (alphabetical default)"
-    place = "last" if positive == labels[-1] else "first"
-    names = ", ".join(map(repr, labels))
-    return f"{positive!r} counts as positive (by default the {place} of {names})"
 
 
 def noun(label: str) -> str:

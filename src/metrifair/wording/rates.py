@@ -28,8 +28,8 @@ JUSTIFICATION = "justification"
 
 
 class StandardWords(NamedTuple):
-    """The title of a standard, its description, the facts that only the user can give, and the
-    document behind it.
+    """The title of a standard (``rates_title`` fills it in), its description, the facts that only
+    the user can give, and the document behind it.
     """
 
     title: str
@@ -44,13 +44,10 @@ STANDARD_WORDS = {
         "The selection rate of each group, and its ratio to that of the reference group.",
     ),
     "ll144": StandardWords(
-        "Selection rates and impact ratios by sex, race/ethnicity and their intersection (New York "
-        "City Local Law 144)",
-        "For each category of each attribute, and of their intersection: the selection rate, or "
-        "the scoring rate (the "
-        "share with a score above the median of the full sample), and the impact ratio, that rate "
-        "divided by the "
-        "highest one. The rule sets no threshold for the ratio, so the table shows none.",
+        "{rates} and impact ratios by {attributes} (New York City Local Law 144)",
+        "For each category: the selection rate, or the scoring rate (the share with a score above "
+        "the median of the full sample), and the impact ratio, that rate divided by the highest "
+        "one. The rule sets no threshold for the ratio, so the table shows none.",
         fields=(
             *(
                 "data",

@@ -41,12 +41,14 @@ from metrifair.wording.numbers import (
     MISSING,
     figure_text,
     interval_text,
+    listed,
     name_text,
     number_text,
     p_text,
     percent_text,
     quoted,
 )
+from metrifair.wording.rates import STANDARD_WORDS
 from metrifair.wording.terms import term_name
 
 Kind: TypeAlias = Literal["", "String", "Int64", "Float64", "Boolean", "Ends"]
@@ -432,6 +434,14 @@ def rate_term(table: Decisions) -> str:
     scoring rates.
     """
     return "scoring_rate" if table.selected_by == "median" else "selection_rate"
+
+
+def rates_title(tables: Sequence[Decisions]) -> str:
+    """The title of the tables of a standard, with the attributes that they have."""
+    attributes = list(dict.fromkeys(table.attribute for table in tables))
+    rates = f"{term_name(rate_term(tables[0]))}s"
+    title = STANDARD_WORDS[tables[0].standard].title
+    return title.format(rates=rates, attributes=listed(attributes))
 
 
 def rate_columns(table: Decisions) -> list[Column]:

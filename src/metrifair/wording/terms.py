@@ -195,6 +195,10 @@ TERMS = {
         "(the Kolmogorov distance), and over all pairs of groups that are compared. 0 means equal "
         "distributions, 1 that the groups do not overlap at all.",
     ),
+    "with_allowance": Term(
+        "Unfairness with allowance",
+        "The unfairness with an allowance for sampling and for choosing among many models.",
+    ),
     "decision_unfairness": Term(
         "Unfairness of decisions",
         "The largest difference between the groups' shares of positive decisions. 0 means equal "

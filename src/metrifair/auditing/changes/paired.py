@@ -34,7 +34,7 @@ from metrifair.metrics.registry import facts
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.problem import Problem
 from metrifair.problem.values import Value, canonical_values
-from metrifair.support.arrays import Floats, Integers
+from metrifair.support.arrays import Floats, Integers, distinct_codes, sums_upto
 
 
 class _Influences(NamedTuple):
@@ -117,7 +117,7 @@ def _unit_row(problem: Problem, order: Integers) -> Integers:
 
 def _clusters_in_order(clusters: Integers, order: Integers) -> Integers:
     """The clusters of units, numbered by the place of their first row among those passed in."""
-    cluster = np.unique(clusters, return_inverse=True)[1].reshape(-1)
+    cluster = distinct_codes(clusters)
     first = np.full(int(cluster.max()) + 1, len(cluster))
     np.minimum.at(first, cluster, order)
     return np.asarray(first[cluster])
@@ -364,7 +364,7 @@ def _groups(
 def _share_below(scores: Floats, others: Floats, weight: Floats) -> Floats:
     """The share of the others' weight below each score; ties count half."""
     order = np.argsort(others, kind="stable")
-    upto = np.append(0.0, np.cumsum(weight[order])) / weight.sum()
+    upto = sums_upto(weight[order]) / weight.sum()
     ends = [np.searchsorted(others[order], scores, side=side) for side in ("left", "right")]
     return np.asarray((upto[ends[0]] + upto[ends[1]]) / 2)
 

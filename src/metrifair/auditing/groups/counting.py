@@ -12,7 +12,7 @@ import numpy as np
 
 from metrifair.auditing.groups.conditions import SearchedColumn
 from metrifair.errors import DataError, Remedy
-from metrifair.support.arrays import Booleans, Floats, Integers
+from metrifair.support.arrays import Booleans, Floats, Integers, distinct_codes
 
 NONE = -1
 MOST_GROUPS = 200_000
@@ -51,7 +51,7 @@ def count_cells(
     for column in columns:
         levels = column.members.shape[1] + 1
         if distinct * levels > _MOST_CODES:
-            key = np.unique(key, return_inverse=True)[1].reshape(-1)
+            key = distinct_codes(key)
             distinct = int(key.max(initial=0)) + 1
         key = key * levels + column.codes
         distinct = distinct * levels

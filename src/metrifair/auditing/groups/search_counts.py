@@ -12,7 +12,7 @@ from metrifair.auditing.groups.conditions import SearchedColumn, searched_column
 from metrifair.auditing.groups.counting import CountedGroups, count_cells, count_groups
 from metrifair.auditing.groups.outcomes import OutcomeRows
 from metrifair.auditing.search_records import Condition, Outcome, SearchSettings
-from metrifair.support.arrays import Booleans, Floats
+from metrifair.support.arrays import Booleans, Floats, distinct_codes
 
 # The quantities that are summed: rows, weight and badness, of tested and of search rows.
 ROWS = 0
@@ -97,7 +97,7 @@ def _unit_weight(rows: OutcomeRows) -> Floats:
     weight = _weight(rows)
     if rows.clusters is None:
         return weight
-    codes = np.unique(rows.clusters, return_inverse=True)[1].reshape(-1)
+    codes = distinct_codes(rows.clusters)
     return np.asarray(np.bincount(codes, weight)[codes], np.float64)
 
 

@@ -18,7 +18,7 @@ from metrifair.figures.clusters import count_clusters, numbered_by_content
 from metrifair.problem.bands import candidate_cuts
 from metrifair.problem.cells import rows_by_cell
 from metrifair.problem.values import number_name
-from metrifair.support.arrays import Floats, Integers
+from metrifair.support.arrays import Booleans, Floats, Integers, distinct_codes
 from metrifair.support.checks import rows_or_none
 
 SCORES = 1024  # distinct scores in the table
@@ -118,7 +118,7 @@ class Bands(NamedTuple):
         for rows in self.rows():
             yield scores.at(self.units[rows])
 
-    def below(self, cut: int) -> NDArray[np.bool_]:
+    def below(self, cut: int) -> Booleans:
         """Mask of the units up to a cut."""
         return np.asarray(self.band <= cut)
 
@@ -169,7 +169,7 @@ def _large_sides(sizes: NDArray[Any], others: NDArray[Any], min_group_size: int)
 
 def _clusters_by_cut(band: Integers, clusters: Integers, bands: int) -> tuple[Integers, Integers]:
     """The clusters with rows up to each cut, and above it."""
-    cluster = np.unique(clusters, return_inverse=True)[1].reshape(-1)
+    cluster = distinct_codes(clusters)
     lowest = np.full(int(cluster.max(initial=-1)) + 1, bands)
     highest = np.full(int(cluster.max(initial=-1)) + 1, -1)
     np.minimum.at(lowest, cluster, band)

@@ -17,7 +17,7 @@ import numpy as np
 from metrifair.auditing.measure.plug_in import plug_in_distances, shares
 from metrifair.auditing.measure.two_samples import TwoSamples
 from metrifair.figures.clusters import by_cluster, numbered_by_content
-from metrifair.support.arrays import Booleans, Floats, Integers
+from metrifair.support.arrays import Booleans, Floats, Integers, distinct_codes
 
 _MOST_PAIRS = 2**22  # pairs of entries in memory at once
 _MOST_NUMBERS = 2**22  # of clusters by scores in memory at once
@@ -36,7 +36,7 @@ class ClusterRows(NamedTuple):
     @classmethod
     def of(cls, place: Integers, clusters: Integers, left: Floats, right: Floats) -> ClusterRows:
         """Rows with their weights on both sides."""
-        number = np.unique(clusters, return_inverse=True)[1].reshape(-1)
+        number = distinct_codes(clusters)
         return cls(place, number, shares(left), shares(right))
 
     @property

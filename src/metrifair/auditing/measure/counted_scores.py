@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metrifair.support.arrays import Floats, Integers
+from metrifair.support.arrays import Floats, Integers, sums_upto
 from metrifair.support.checks import rows_or_none
 
 _FEW_UNITS = 64  # up to this number, entries are looked up one by one
@@ -123,7 +123,7 @@ def representative_rows(scores: CountedScores, max_rows: int) -> tuple[Floats, I
     total = float(scores.amount.sum())
     share = max_rows / total if scores.weighted else min(1.0, max_rows / total)
     lengths = np.diff(scores.starts)
-    below = np.append(0.0, np.cumsum(scores.amount))
+    below = sums_upto(scores.amount)
     upto = np.floor((below[1:] - np.repeat(below[scores.starts[:-1]], lengths)) * share)
     first = scores.starts[:-1][lengths > 0]
     row_counts = np.diff(upto, prepend=0.0)

@@ -43,7 +43,7 @@ from metrifair.figures.selection_rates import (
 from metrifair.problem.criteria import STATISTICAL_PARITY
 from metrifair.problem.problem import Problem
 from metrifair.problem.values import canonical
-from metrifair.support.arrays import Booleans, Floats, Integers
+from metrifair.support.arrays import Booleans, Floats, Integers, sums_upto
 from metrifair.support.checks import rows_or_none
 
 _DECILES = range(1, 10)
@@ -310,7 +310,7 @@ def _with_scores(
     shares = []
     for units in groups:
         amounts = scores.at(units).astype(np.float64)
-        upto = np.append(0.0, np.cumsum(amounts)) / amounts.sum()
+        upto = sums_upto(amounts) / amounts.sum()
         means.append(float((scores.values - center) @ amounts / amounts.sum()))
         beyond = 1 - upto[first_places + 1]
         if sample.scores.favorable == "low":

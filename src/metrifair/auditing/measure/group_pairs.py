@@ -21,7 +21,7 @@ from metrifair.figures.clusters import count_clusters
 from metrifair.problem.cells import Attribute, Contrast
 from metrifair.problem.problem import Problem
 from metrifair.problem.values import Value, canonical_values
-from metrifair.support.arrays import Booleans, Integers
+from metrifair.support.arrays import Booleans, Integers, distinct_codes
 from metrifair.support.checks import rows_or_none
 
 
@@ -204,7 +204,7 @@ class ClustersOfGroups(NamedTuple):
         if clusters is None or not len(units):
             return None
         distinct = np.unique(np.stack([codes, clusters[units]]), axis=1)
-        cluster = np.unique(distinct[1], return_inverse=True)[1].reshape(-1)
+        cluster = distinct_codes(distinct[1])
         alone = np.bincount(cluster)[cluster] == 1
         groups = int(codes.max()) + 1
         members = np.bincount(distinct[0], minlength=groups)

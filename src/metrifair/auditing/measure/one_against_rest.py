@@ -34,7 +34,7 @@ from metrifair.auditing.measure.two_samples import (
 from metrifair.errors import DataError
 from metrifair.metrics.pair import TOO_FAR
 from metrifair.metrics.registry import Convex, Integral, facts
-from metrifair.support.arrays import Floats, Integers
+from metrifair.support.arrays import Floats, Integers, sums_upto
 
 # groups with more than 1 / 16 of the distinct scores are compared score by score: there are few of
 # these
@@ -97,7 +97,7 @@ class AllGroups:
         # The mean score of all rows is the sum of these parts; the rest of a group has those before
         # and after it.
         parts = np.bincount(codes, self.values[self._place] / len(units))
-        self._before = np.append(0.0, np.cumsum(parts))
+        self._before = sums_upto(parts)
         self._after = np.append(np.cumsum(parts[::-1])[::-1], 0.0)
         # by their largest number
         self._fewer: dict[int, tuple[PooledBins, SharedPermutations]] = {}

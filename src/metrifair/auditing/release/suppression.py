@@ -33,7 +33,7 @@ from metrifair.auditing.sources.state_parts import (
     sort_key,
 )
 from metrifair.errors import DataError
-from metrifair.support.arrays import Booleans, Floats, Integers
+from metrifair.support.arrays import Booleans, Floats, Integers, sums_upto
 
 Cell: TypeAlias = tuple[StateValue, ...]
 Ends: TypeAlias = tuple[float, float]
@@ -468,7 +468,7 @@ def _own_nodes(rows: Integers, minimum: int) -> list[_Node]:
     >>> _own_nodes(np.array([10, 11, 0, 7]), 10)
     [_Node(start=0, stop=1), _Node(start=1, stop=4)]
     """
-    upto = np.append(0, np.cumsum(rows))
+    upto = sums_upto(rows)
 
     def split(node: _Node) -> list[_Node]:
         left, right = node.halves

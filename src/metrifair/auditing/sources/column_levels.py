@@ -20,7 +20,7 @@ from metrifair.problem.bands import quantile_cuts
 from metrifair.problem.spelling import MISSING
 from metrifair.problem.tables import EXACT, MOST_CLASSES
 from metrifair.problem.values import canonical, is_number_text
-from metrifair.support.arrays import Floats
+from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import rows_or_none
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ def decode_columns(
     }
 
 
-def _decoded(values: Sequence[Any], index: NDArray[np.int64]) -> NDArray[Any]:
+def _decoded(values: Sequence[Any], index: Integers) -> NDArray[Any]:
     """The value of each row, from its place, counted from 1; 0: missing.
 
     A NumPy array of text reserves the length of the longest text in every row, so long texts are

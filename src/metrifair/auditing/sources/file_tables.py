@@ -11,7 +11,6 @@ import os
 import shutil
 import sys
 import tempfile
-import warnings
 import weakref
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,6 +35,7 @@ from metrifair.auditing.sources.file_formats import (
     write_utf8,
 )
 from metrifair.errors import DataError, MetrifairWarning, Remedy
+from metrifair.support.user_warnings import warn_user
 
 if TYPE_CHECKING:
     import numpy as np
@@ -315,14 +315,13 @@ def open_files(
         weakref.finalize(source, stack.pop_all().close)
         yield source
         if unseen := [old for old, occurs in source.replaced.items() if not occurs]:
-            warnings.warn(
+            warn_user(
                 MetrifairWarning(
                     f"names {', '.join(map(repr, unseen))}, which no cell of the columns that were "
                     "read contains",
                     argument="replace",
                     remedy="look for another spelling",
-                ),
-                stacklevel=4,
+                )
             )
 
 

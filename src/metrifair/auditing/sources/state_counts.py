@@ -19,7 +19,7 @@ from metrifair.auditing.measure.bins import (
     Scale,
     bins_for,
 )
-from metrifair.support.arrays import Floats, Integers
+from metrifair.support.arrays import Floats, Integers, distinct_codes
 
 _ALL_BINS = 2**23  # cells x bins, of which all bins of the grid are kept
 STATE_BINS = 2**16  # at most, and one more for the end of the range
@@ -198,7 +198,7 @@ class StateCounts:
         weighted = len(self.weight) > 0
         place: np.ndarray = self.bin
         if self.exact:
-            place = np.unique(self.low, return_inverse=True)[1]
+            place = distinct_codes(self.low)
         if self.exact and int(place.max()) >= max_bins:
             place = self.bin
         if cells * STATE_BINS <= _ALL_BINS:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import reprlib
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -19,7 +18,7 @@ from metrifair.auditing.sources.state_counts import (
     MOST_ROWS,
     StateCounts,
 )
-from metrifair.errors import DataError, MetrifairWarning, Remedy
+from metrifair.errors import DataError, Remedy
 from metrifair.figures.intervals import FEW
 from metrifair.problem.memberships import (
     GroupProbabilities,
@@ -31,6 +30,7 @@ from metrifair.problem.tables import LONGEST_NAME
 from metrifair.problem.values import canonical, place_among
 from metrifair.saving.records import Record
 from metrifair.support.arrays import Floats, Integers
+from metrifair.support.user_warnings import warn_user
 
 MOST_STATE_CELLS = 2**14
 TOO_LONG = 2**63  # the first integer that takes more than 64 bits
@@ -203,12 +203,10 @@ def warn_of_equal_states(states: Sequence[StateParts]) -> None:
         counts = (*state.cells, *parts)
         if counts in names_by_counts:
             names = " and ".join(filter(None, (names_by_counts[counts], ", ".join(state.names))))
-            warnings.warn(
+            warn_user(
                 f"two of the states have the same counts of {rows:,} "
                 f"rows{f' ({names})' if names else ''}. If they are "
-                "the same rows, they are counted twice",
-                MetrifairWarning,
-                stacklevel=3,
+                "the same rows, they are counted twice"
             )
         names_by_counts[counts] = ", ".join(state.names)
 
@@ -235,11 +233,9 @@ def warn_of_different_labels(states: Sequence[StateParts]) -> None:
             both = " and ".join(
                 reprlib.repr(sorted(part.values(), key=sort_key)) for part in (one_state, others)
             )
-            warnings.warn(
+            warn_user(
                 f"states have no label in common: {both}. If they mean the same, write them alike "
-                "and count again",
-                MetrifairWarning,
-                stacklevel=3,
+                "and count again"
             )
             return
 

@@ -63,6 +63,7 @@ from metrifair.wording.tables import (
     Column,
     GroupRow,
     rate_columns,
+    rates_title,
 )
 from metrifair.wording.terms import term_name
 
@@ -225,7 +226,9 @@ def rates_section(
     parts.append(element("p", f"{words.about}{small if has_intervals else ''}", class_="hint"))
     if words.source is not None:
         parts.append(element("p", " ".join(words.source.sentences), class_="hint"))
-    return card("ratios", words.title, *parts, element("p", NO_VERDICT, class_="said verdict"))
+    return card(
+        "ratios", rates_title(tables), *parts, element("p", NO_VERDICT, class_="said verdict")
+    )
 
 
 def rates_head(record: AuditRecord) -> Markup:

@@ -1,0 +1,3 @@
+"""Internal names of `metrifair.errors` that tests use."""
+
+from metrifair.errors import remedy_text
