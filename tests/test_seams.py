@@ -42,7 +42,7 @@ LIMITS = {
     "stacking": 1,
     "studio": 22,
     "support": 17,
-    "tradeoff": 50,
+    "tradeoff": 51,
     "training": 27,
     "wording": 70,
 }
