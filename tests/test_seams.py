@@ -28,7 +28,7 @@ LIMITS = {
     "baselines": 40,
     "batches": 14,
     "boosting": 18,
-    "cli": 27,
+    "cli": 28,
     "datasets": 4,
     "errors": 1,
     "estimators": 14,

@@ -23,8 +23,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import metrifair
-from metrifair import FairClassifier, TableEncoder, read_file
+from metrifair import FairClassifier, TableEncoder
 from metrifair.errors import DataError
+from tests.seams.cli import read
 from tests.seams.saving import EncoderRecord, encoder_record, read_encoder, read_record
 
 N = 60
@@ -457,7 +458,7 @@ def test_the_encoder_and_the_command_line_agree_on_decimal_commas(
     table.write_csv(tmp_path / "table.csv")
     for fit in (
         TableEncoder(min_frequency=1).fit,
-        lambda _: read_file(tmp_path / "table.csv"),
+        lambda _: read(str(tmp_path / "table.csv"), texts=[], roles={}),
     ):
         if refused:
             with pytest.raises(DataError, match=r"column 'x'.*comma, such as"):

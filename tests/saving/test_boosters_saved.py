@@ -42,6 +42,8 @@ from tests.seams.saving import (
     xgboost_trees,
 )
 
+pytestmark = pytest.mark.extended
+
 N = 200
 GENERATOR = np.random.default_rng(0)
 A = GENERATOR.integers(2, size=N)

@@ -15,6 +15,6 @@ from metrifair.cli.option_table import (
 from metrifair.cli.options import TABLES, continuous_argument
 from metrifair.cli.rules import _AT_MOST_1, GAPS, RATIOS, Limit, broken_figures
 from metrifair.cli.show import show_alarms, show_audit, show_differences, show_rates, show_search
-from metrifair.cli.tables import check_leakage, write_table
+from metrifair.cli.tables import check_leakage, read, write_table
 from metrifair.cli.training import show_frontier
 from metrifair.cli.training_file import TrainingFile
