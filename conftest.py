@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import re
 import secrets
 from pathlib import Path
 
@@ -44,26 +45,15 @@ def pytest_runtest_setup() -> None:
         secrets.randbelow = random.Random(0).randrange  # the seed where random_state is None
 
 
-# Rooms for `make test-all`: real browsers, servers and workers, experiments, methods of other
-# authors, trees on real data. Single tests elsewhere carry the mark where one of them takes longer
-# than about a second.
+# Rooms for `make test-all`: browsers, the studio, experiments, methods of other authors. Files and
+# tests elsewhere carry the mark: servers, workers, trees on real data, and what takes longer than
+# about a second.
 EXTENDED = (
     "src/metrifair/baselines",
-    "tests/auditing/test_audit_engines.py",
     "tests/baselines",
-    "tests/boosting/test_boosters.py",
-    "tests/boosting/test_boosting_checks.py",
-    "tests/boosting/test_boosting_cluster.py",
-    "tests/boosting/test_boosting_data.py",
     "tests/browser",
     "tests/experiments",
-    "tests/saving/test_boosters_saved.py",
     "tests/studio",
-    "tests/test_aif360.py",
-    "tests/test_benchmarks_run.py",
-    "tests/test_mutate.py",
-    "tests/test_real_data.py",
-    "tests/test_stacking.py",
 )
 
 # Fixtures of what a bare machine lacks: browsers, servers, the published files of the data sets.
@@ -73,15 +63,27 @@ EXTENDED_FIXTURES = frozenset({"browser", "postgres", "raw_data"})
 collect_ignore = ["src/metrifair/mlflow.py"]
 
 
+# What a file says all of whose tests are extended.
+EXTENDED_FILE = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.extended\b", re.MULTILINE)
+
+
+def is_extended(path: Path, root: Path) -> bool:
+    """Whether a folder stands in EXTENDED, or a file marks all its tests as extended."""
+    if path.relative_to(root).as_posix() in EXTENDED:
+        return True
+    is_test = path.name.startswith("test_") and path.suffix == ".py"
+    return is_test and EXTENDED_FILE.search(path.read_text(encoding="utf-8")) is not None
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Read no file whose tests are all left out: those of EXTENDED, or for ``-m cuda`` those
-    outside of tests/cuda.
+    """Read no file whose tests are all left out: extended ones, or for ``-m cuda`` those outside of
+    tests/cuda.
     """
     marks = config.getoption("markexpr")
     others = collection_path not in (config.rootpath, config.rootpath / "tests")
     left_out = marks == "cuda" and others and "cuda" not in collection_path.parts[-2:]
     if "not extended" in marks:
-        left_out = collection_path.relative_to(config.rootpath).as_posix() in EXTENDED
+        left_out = is_extended(collection_path, config.rootpath)
     return True if left_out else None
 
 

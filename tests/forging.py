@@ -16,7 +16,7 @@ from safetensors.numpy import save as safetensors_of
 
 from metrifair import load
 from metrifair.errors import ModelFileError
-from tests.seams.saving import FORMAT, Content
+from tests.seams.saving import Content
 
 MARK = rb"{\"sha256\":\""
 
@@ -39,7 +39,7 @@ def forged(text: str, arrays: dict[str, np.ndarray] | None = None) -> bytes:
 
 
 def described(
-    meta: object, arrays: dict[str, np.ndarray], kind: object = "estimator", number: object = FORMAT
+    meta: object, arrays: dict[str, np.ndarray], kind: object = "estimator", number: object = 1
 ) -> bytes:
     """A file of this content; types are the attacker's choice."""
     return forged(

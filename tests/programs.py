@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from metrifair.errors import MissingBrowser
+from tests.seams.report import find_browser
+
 
 def require_chromium() -> str:
     """The path of Chromium, which shows pages; the test skips where there is none."""
@@ -16,6 +19,15 @@ def require_chromium() -> str:
     if path is None:
         pytest.skip("chromium is not on the PATH; Debian has it as chromium")
     return path
+
+
+def has_printer() -> bool:
+    """Whether there is a browser that prints reports."""
+    try:
+        find_browser()
+    except MissingBrowser:
+        return False
+    return True
 
 
 def require_postgresql() -> Path:

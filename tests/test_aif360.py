@@ -20,6 +20,8 @@ from metrifair import AuditOptions, audit, unfairness
 from metrifair.baselines import ReweighingClassifier
 from tests.seams.baselines import independence_weights
 
+pytestmark = pytest.mark.extended
+
 REASON = "needs AIF360 (pip install aif360)"
 datasets = pytest.importorskip("aif360.datasets", reason=REASON)
 preprocessing = pytest.importorskip("aif360.algorithms.preprocessing", reason=REASON)

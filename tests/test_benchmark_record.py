@@ -11,6 +11,7 @@ import pytest
 from benchmarks import record, timing
 
 
+@pytest.mark.page("benchmarks.md")
 @pytest.mark.parametrize("page", record.PAGES, ids=lambda page: page.name)
 def test_tables_on_pages_are_made_from_the_record(page: Path) -> None:
     text = page.read_text()

@@ -13,7 +13,7 @@ from benchmarks.__main__ import NAMES
 from benchmarks.choice import Rows
 
 # tiny data are separable, cut short, the same for everyone
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.extended, pytest.mark.filterwarnings("ignore")]
 
 CHANGES: dict[str, dict[str, Any]] = {
     "boosting": {"ROWS": 400, "FEATURES": 4, "SHORT": 1, "LONG": 2, "WHOLE_FITS": ((400, 4),)},

@@ -8,6 +8,7 @@ writes it.
 
 from __future__ import annotations
 
+import ast
 import re
 from functools import cache
 from pathlib import Path
@@ -141,43 +142,6 @@ def test_a_figure_without_a_source_is_found() -> None:
     assert figures_in_prose("2 of 400 series had an alarm") == ["2"]
 
 
-CHECKED = {
-    "README.md": "tests/experiments/test_experiment_pages.py::test_the_overview_says_what_the_points_say",
-    "benchmarks.md": "tests/test_benchmark_record.py::test_tables_on_pages_are_made_from_the_record",
-    "boosting/boosting.md": "tests/experiments/test_experiment_pages.py::test_boosted_trees",
-    "changes.md": "tests/experiments/test_experiment_pages.py::test_what_changed",
-    "duel/duel.md": "tests/experiments/test_experiment_pages.py::test_the_comparison_with_other_libraries",
-    "duel/protocol.md": "tests/experiments/test_experiment_duel.py::test_the_protocol_is_the_page",
-    "continuous/continuous.md": "tests/experiments/test_experiment_pages.py::test_attributes_that_are_numbers",
-    "hidden-groups/hidden-groups.md": "tests/experiments/test_experiment_hidden_groups.py::test_the_page_is_computed",
-    "convergence-corrected.md": "tests/experiments/test_experiment_pages.py::test_short_runs_of_the_convergence",
-    "intervals.md": "tests/test_interval_coverage.py::test_the_committed_table_has_no_cell_below_the_promise",
-    "power.md": "tests/figures/test_power.py::test_the_page_has_every_setting_within_3_points",
-    "numeric-audits.md": "tests/test_number_audits.py::test_the_committed_tables_keep_the_promise",
-    "theory-corrected.md": "tests/experiments/test_experiment_pages.py::test_theory_is_computed_anew",
-} | {
-    f"{name}-{protocol}.md": f"tests/experiments/test_experiment_pages.py::{test}"
-    for protocol in ("published", "corrected")
-    for names, test in (
-        (
-            (
-                "regression",
-                "classification",
-                "equal-opportunity",
-                "preprocessing",
-                "postprocessing",
-            ),
-            "test_the_tables_hold_the_committed_figures",
-        ),
-        (
-            ("online-regression", "online-classification"),
-            "test_online_pages_are_those_of_the_kept_records",
-        ),
-    )
-    for name in names
-}
-"""Page of results to the test that makes it anew or checks it."""
-
 NOTES = {
     "boosting-notes.md": "python -m experiments boosting",
     "defaults.md": "python -m benchmarks defaults",
@@ -190,12 +154,23 @@ behind it.
 """
 
 
+def checked_pages() -> set[str]:
+    """Pages of results that tests make anew or check: such a test has the mark ``page``."""
+    return {
+        page
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if "pytest.mark.page(" in (text := path.read_text(encoding="utf-8"))
+        for test in ast.parse(text).body
+        if isinstance(test, ast.FunctionDef)
+        for mark in test.decorator_list
+        if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.page"
+        for page in map(ast.literal_eval, mark.args)
+    }
+
+
 def test_every_page_of_results_is_made_by_a_test_or_names_its_command() -> None:
     folder = ROOT / RESULTS
     present = {path.relative_to(folder).as_posix() for path in folder.rglob("*.md")}
-    assert present == CHECKED.keys() | NOTES.keys()
-    for test in CHECKED.values():
-        file, name = test.split("::")
-        assert f"def {name}(" in _read(file), test
+    assert present == checked_pages() | NOTES.keys()
     for page, command in NOTES.items():
         assert command in _read(f"{RESULTS}{page}"), page

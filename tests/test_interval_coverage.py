@@ -69,6 +69,7 @@ def test_finished_work_is_not_done_again_and_misses_are_marked(
     assert "| 6/4 | none | beta | no interval | no interval | no interval | - |" in text
 
 
+@pytest.mark.page("intervals.md")
 def test_the_committed_table_has_no_cell_below_the_promise() -> None:
     text = (DOCS / "results" / "intervals.md").read_text(encoding="utf-8")
     assert text.count("2,000 data sets each") == 2

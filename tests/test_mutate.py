@@ -11,6 +11,8 @@ import pytest
 
 from benchmarks.mutate import ROOMS, mutants, survivors
 
+pytestmark = pytest.mark.extended
+
 TOY = '''
 """A docstring with 1 < 2."""
 from __future__ import annotations

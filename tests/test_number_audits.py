@@ -78,6 +78,7 @@ def test_work_that_is_finished_is_counted_once(
     assert second == "| normal, correlation 0 | 100 | 100 | no interval | 4.0 % | 6.0 % |"
 
 
+@pytest.mark.page("numeric-audits.md")
 def test_the_committed_tables_keep_the_promise() -> None:
     """Intervals hold in 95 % and p-values of nothing are at most 0.05 in 5 %, but for what
     chance does.

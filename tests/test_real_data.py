@@ -17,6 +17,8 @@ from metrifair.metrics import energy_dependence
 from tests.flat_options import with_penalty
 from tests.raw_data import FOLDER, require_raw_data
 
+pytestmark = pytest.mark.extended
+
 SETS: dict[str, tuple[str, dict[str, Any]]] = {
     "drug": ("drug", {"target": "cannabis"}),
     "communities": ("communities", {}),

@@ -28,7 +28,10 @@ LINES: dict[str, Any] = {
     name: [FairClassifier(0.0, model="linear")] for name in ("outcome_models", "group_models")
 }
 NUMBERS: dict[str, Any] = {**LINES, "outcome_models": [FairRegressor(0.0, model="linear")]}
-pytestmark = pytest.mark.filterwarnings("ignore:the model predicts the same")
+pytestmark = [
+    pytest.mark.extended,
+    pytest.mark.filterwarnings("ignore:the model predicts the same"),
+]
 
 
 def population(rows: int, seed: int = 0) -> tuple[Any, Any, Any]:

@@ -32,8 +32,8 @@ from metrifair import (
 from metrifair.errors import DataError
 from metrifair.evidence import verify
 from tests.evidence_outcomes import outcomes
+from tests.programs import has_printer
 from tests.seams.api import read_audit, verification
-from tests.seams.report import BROWSERS
 from tests.seams.wording import crosswalk_named, crosswalk_names
 
 OPTIONS = AuditOptions(resamples=20, permutations=19)
@@ -513,7 +513,7 @@ def test_another_processor_gives_the_same_figures(honest: Path) -> None:
 
 
 @pytest.mark.extended
-@pytest.mark.skipif(not any(map(shutil.which, BROWSERS)), reason="there is no browser that prints")
+@pytest.mark.skipif(not has_printer(), reason="there is no browser that prints")
 def test_a_print_is_compared_with_the_page(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

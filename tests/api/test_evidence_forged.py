@@ -23,7 +23,7 @@ from metrifair import AuditOptions, audit_file, compare
 from metrifair.errors import DataError
 from metrifair.evidence import Verification, verify
 from tests.seams.auditing import file_hashes, read_files, write_files
-from tests.seams.support import origin_path, read_score_origin, source_files
+from tests.seams.support import read_score_origin, source_files
 
 OPTIONS = AuditOptions(resamples=0, permutations=0)
 MOST_MEMORY = 600 * 2**10  # KiB of a process that verifies; importing what it needs takes about 200
@@ -200,7 +200,7 @@ def test_other_readers_refuse_nested_json(tmp_path: Path) -> None:
             compare(path, path)
     scores = tmp_path / "scores.csv"
     scores.write_text("p\n1\n")
-    origin_path(scores).write_bytes(b'{"file": "a", "more": ' + nested)
+    (tmp_path / "scores.csv.origin.json").write_bytes(b'{"file": "a", "more": ' + nested)
     assert read_score_origin(scores, source_files([scores])) is None
 
 

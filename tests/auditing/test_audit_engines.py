@@ -22,7 +22,7 @@ from tests.flat_options import flat
 from tests.programs import require_postgresql
 from tests.seams.auditing import open_table
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.extended, pytest.mark.filterwarnings("ignore")]
 ASK = {"score": "p", "group": ["sex", "region"], "label": "y", "weight": "w", **QUICKER}
 UNWEIGHTED = {name: given for name, given in ASK.items() if name != "weight"}
 PASSWORD = "s3cr:t@word"

@@ -10,8 +10,6 @@ from metrifair import AuditOptions, DataError, audit, audit_file
 from metrifair.metrics import distances
 from tests.flat_options import flat
 from tests.seams.auditing import (
-    MAX_GROUPS,
-    MOST_LEVELS,
     TwoSamples,
     check_attribute,
     one_against_rest,
@@ -19,6 +17,9 @@ from tests.seams.auditing import (
     resampling,
 )
 from tests.seams.problem import Attribute
+
+MOST_LEVELS = 10_000
+MAX_GROUPS = 1000
 
 PLAIN = {"resamples": 0, "permutations": 0, "random_state": 0}
 STREAMED = {"in_memory_rows": 10}

@@ -37,8 +37,11 @@ from metrifair.errors import DataError, Diverged, TooFewSamples
 from metrifair.metrics import energy_distance, kolmogorov_distance
 from tests.flat_options import with_penalty
 from tests.one_split import frontier
-from tests.seams.boosting import METRIC_NAME
 from tests.seams.boosting import xgboost as boosting_xgboost
+
+pytestmark = pytest.mark.extended
+
+METRIC_NAME = "penalized_risk"
 
 LGBM: dict[str, Any] = {"n_jobs": 1, "verbose": -1, "n_estimators": 30, "min_child_samples": 5}
 XGB: dict[str, Any] = {

@@ -14,6 +14,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from metrifair import FairLGBMClassifier, FairLGBMRegressor, FairXGBClassifier, FairXGBRegressor
 
+pytestmark = pytest.mark.extended
+
 LGBM: dict[str, Any] = {"n_estimators": 5, "n_jobs": 1, "verbose": -1}
 XGB: dict[str, Any] = {"n_estimators": 5, "n_jobs": 1}
 PLAIN = {

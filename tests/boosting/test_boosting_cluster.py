@@ -15,6 +15,8 @@ import pytest
 from metrifair import FairLGBMClassifier, FairXGBClassifier, FairXGBRegressor, load, unfairness
 from metrifair.errors import DataError
 
+pytestmark = pytest.mark.extended
+
 array = pytest.importorskip(
     "dask.array", reason="dask is not installed: nothing was tried on a cluster"
 )

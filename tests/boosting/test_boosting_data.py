@@ -30,6 +30,8 @@ from metrifair import (
 from metrifair.errors import MissingExtra
 from tests.raw_data import FOLDER, require_raw_data
 
+pytestmark = pytest.mark.extended
+
 SETS: dict[str, tuple[str, dict[str, Any]]] = {
     "adult": ("adult", {}),
     "compas": ("compas", {}),

@@ -13,9 +13,11 @@ from sklearn.metrics import roc_auc_score
 from metrifair import FairLGBMClassifier, FairXGBClassifier
 from metrifair.criteria import Criterion
 from metrifair.metrics import kolmogorov_distance
-from tests.seams.boosting import FOLDS, GroupSample, boosting_problem, expected_shares
+from tests.seams.boosting import GroupSample, boosting_problem, expected_shares
 from tests.seams.boosting import problem as boosting
 from tests.seams.problem import Inputs, make_problem
+
+FOLDS = 3
 
 KINDS = {
     FairLGBMClassifier: {"n_jobs": 1, "verbose": -1},

@@ -11,10 +11,10 @@ import pytest
 from frontiers import HOSTILE, curves_of, demo_view, point_of
 
 from metrifair.report import write_html
-from tests.seams.figures import NO_BETTER, UTILITIES
+from tests.seams.figures import UTILITIES
 from tests.seams.report import frontier_html
 from tests.seams.tradeoff import Change, FrontierNote, Goal, Point
-from tests.seams.wording import MARKS, FrontierView
+from tests.seams.wording import FrontierView
 
 PHONE = {"width": 390, "height": 844}
 SHOTS = os.environ.get("METRIFAIR_SHOTS")  # a folder: keep screenshots there, for people to look at
@@ -66,7 +66,8 @@ def test_notes_of_strengths_are_read_without_scrolling_sideways(opened, width, f
     """
     view = demo_view()
     points = [
-        replace(p, marks={"accuracy": NO_BETTER}, overfit=p.strength > 30) for p in view.points
+        replace(p, marks={"accuracy": "not_significantly_better"}, overfit=p.strength > 30)
+        for p in view.points
     ]
     chosen = next(point for point in points if point.job == view.chosen.job)
     view = replace(view, points=points, chosen=chosen)
@@ -369,7 +370,7 @@ def marked_view(**changes):
     points = [
         replace(
             point,
-            marks={"accuracy": NO_BETTER} if point.unfairness < 0.06 else {},
+            marks={"accuracy": "not_significantly_better"} if point.unfairness < 0.06 else {},
             overfit=0.06 <= point.unfairness < 0.09,
             errors={"accuracy": 0.006},
         )
@@ -435,7 +436,10 @@ def test_a_marked_strength_says_so_at_the_slider_and_in_the_table(opened):
     assert page.locator("#frontier .now.alike").count() == 1
     assert page.locator("tbody tr.alike").count() == sum(bool(row.mark) for row in view.rows)
     assert page.locator("tbody tr[aria-current] th").inner_text().strip().endswith("*")
-    assert MARKS[NO_BETTER] in page.locator("#table-notes").inner_text()
+    assert (
+        "not significantly better than a constant predictor"
+        in page.locator("#table-notes").inner_text()
+    )
     page.locator("#slider").fill("0")
     assert page.locator("#current .warning").count() == 0
     assert page.locator("#frontier .now.alike").count() == 0

@@ -10,8 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from metrifair import load
-from tests.seams.cli import read
+from metrifair import load, read_file
 
 _DAY = dt.datetime(2026, 1, 31)
 
@@ -31,7 +30,7 @@ def test_a_column_is_of_dates_where_all_its_values_are(case: str, tmp_path: Path
     given, meant = CASES[case]
     path = tmp_path / "dates.csv"
     pl.DataFrame({"row": [1, 2, 3], "day": given}).write_csv(path)
-    found = read(str(path), texts=[], roles={})[0]["day"].to_list()
+    found = read_file(path)["day"].to_list()
     if meant is None:
         assert found == given
     elif case == "days":
@@ -40,9 +39,7 @@ def test_a_column_is_of_dates_where_all_its_values_are(case: str, tmp_path: Path
         assert found == [
             None if hours is None else _DAY + dt.timedelta(hours=hours) for hours in meant
         ]
-    assert read(str(path), texts=["day"], roles={})[0]["day"].to_list() == [
-        value or None for value in given
-    ]
+    assert read_file(path, text=["day"])["day"].to_list() == [value or None for value in given]
 
 
 def test_what_is_trained_on_dates_predicts_from_dates(tmp_path: Path, call: Any) -> None:

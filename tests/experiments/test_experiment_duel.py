@@ -32,6 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROTOCOL = duel.Plan(TEXT).protocol
 
 
+@pytest.mark.page("duel/protocol.md")
 def test_the_protocol_is_the_page() -> None:
     assert (ROOT / "docs/results/duel/protocol.md").read_text(encoding="utf-8") == protocol_page(
         TEXT

@@ -32,6 +32,7 @@ from metrifair.metrics import kolmogorov_distance
 RESULTS = Path(__file__).parents[2] / "docs/results/hidden-groups"
 
 
+@pytest.mark.page("hidden-groups/hidden-groups.md")
 def test_the_page_is_computed() -> None:
     """All but the last note, on the machine, is computed."""
     page = (RESULTS / "hidden-groups.md").read_text(encoding="utf-8")

@@ -50,6 +50,18 @@ def rebuilt(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.page(
+    "regression-published.md",
+    "classification-published.md",
+    "equal-opportunity-published.md",
+    "preprocessing-published.md",
+    "postprocessing-published.md",
+    "regression-corrected.md",
+    "classification-corrected.md",
+    "equal-opportunity-corrected.md",
+    "preprocessing-corrected.md",
+    "postprocessing-corrected.md",
+)
 @pytest.mark.parametrize(
     "name", [f"{table}-{protocol}" for table in TABLES for protocol in PROTOCOLS]
 )
@@ -61,6 +73,7 @@ def test_the_tables_hold_the_committed_figures(name: str, rebuilt: Path) -> None
     assert [line[:2] for line in table_lines(own)] == [line[:2] for line in table_lines(kept)]
 
 
+@pytest.mark.page("boosting/boosting.md")
 def test_boosted_trees() -> None:
     kept = (RESULTS / "boosting" / "boosting.md").read_text()
     own = boosting.boosting_page(read_csv([RESULTS / "boosting" / "boosting.csv"])).markdown(
@@ -70,6 +83,7 @@ def test_boosted_trees() -> None:
     assert next(line for line in own.splitlines() if line.startswith("Seeds")) in kept
 
 
+@pytest.mark.page("continuous/continuous.md")
 def test_attributes_that_are_numbers() -> None:
     kept = (RESULTS / "continuous" / "continuous.md").read_text()
     own = continuous.continuous_page(
@@ -85,10 +99,12 @@ def test_attributes_that_are_numbers() -> None:
     assert next(line for line in own.splitlines() if line.startswith("Seeds")) in kept
 
 
+@pytest.mark.page("changes.md")
 def test_what_changed() -> None:
     assert changes.changes_page(RESULTS).markdown("changes") == (RESULTS / "changes.md").read_text()
 
 
+@pytest.mark.page("duel/duel.md")
 def test_the_comparison_with_other_libraries() -> None:
     kept = (RESULTS / "duel" / "duel.md").read_text()
     protocol = tomllib.loads(duel_tables.PROTOCOL_FILE.read_text(encoding="utf-8"))
@@ -99,6 +115,12 @@ def test_the_comparison_with_other_libraries() -> None:
     assert page.notes[0] in kept
 
 
+@pytest.mark.page(
+    "online-regression-published.md",
+    "online-classification-published.md",
+    "online-regression-corrected.md",
+    "online-classification-corrected.md",
+)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("name", ["regression", "classification"])
 def test_online_pages_are_those_of_the_kept_records(name: str, protocol: str) -> None:
@@ -109,6 +131,7 @@ def test_online_pages_are_those_of_the_kept_records(name: str, protocol: str) ->
     assert next(note for note in page.notes if note.startswith("Replications")) in kept
 
 
+@pytest.mark.page("theory-corrected.md")
 def test_theory_is_computed_anew() -> None:
     own = theory.theory_page(theory.exact_values(49)).markdown("page")
     assert table_lines(own) == table_lines((RESULTS / "theory-corrected.md").read_text())
@@ -139,6 +162,7 @@ def check_convergence(lengths: list[int]) -> list[list[str]]:
     return own
 
 
+@pytest.mark.page("convergence-corrected.md")
 def test_short_runs_of_the_convergence() -> None:
     check_convergence([64, 128, 256, 512])
 
@@ -149,6 +173,7 @@ def test_the_whole_convergence() -> None:
     assert own[:4] == table_lines((RESULTS / "convergence-corrected.md").read_text())[:4]
 
 
+@pytest.mark.page("README.md")
 def test_the_overview_says_what_the_points_say() -> None:
     text = (RESULTS / "README.md").read_text()
     assert summary.summary(RESULTS) == text

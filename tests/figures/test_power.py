@@ -104,6 +104,7 @@ def recorded() -> dict[tuple[float, ...], float]:
     }
 
 
+@pytest.mark.page("power.md")
 def test_the_page_has_every_setting_within_3_points() -> None:
     assert list(recorded()) == [*RATES, *SCORES]
     assert all(power == pytest.approx(0.8, abs=0.03) for power in recorded().values())

@@ -15,8 +15,6 @@ from sklearn.metrics import make_scorer
 
 from metrifair.errors import DataError
 from tests.seams.figures import (
-    CONSTANT,
-    NO_BETTER,
     UTILITIES,
     Predictions,
     Utility,
@@ -259,11 +257,11 @@ def test_the_same_decision_for_everyone_is_named_though_the_scores_rank() -> Non
     """The issue's case: the base rate's accuracy, whatever the ranking."""
     y, found = binary(7, base=2.0, signal=1.0)
     yes = found._replace(decision=np.ones(N, dtype=int))
-    assert mark(yes, rows(y)) == CONSTANT
-    assert constant_mark(yes) == CONSTANT  # no outcome is needed
+    assert mark(yes, rows(y)) == "constant"
+    assert constant_mark(yes) == "constant"  # no outcome is needed
     assert mark(yes, rows(y), "auc") == ""  # of its scores the same cannot be said
     level = Predictions(np.full(N, 0.8), np.ones(N, dtype=int), "probability")
-    assert mark(level, rows(y), "auc") == CONSTANT
+    assert mark(level, rows(y), "auc") == "constant"
 
 
 def test_a_good_model_is_not_marked_by_any_utility() -> None:
@@ -300,7 +298,7 @@ def test_a_model_that_knows_nothing_is_marked_nearly_always(name: str) -> None:
 
 def test_two_rows_put_in_order_prove_no_ranking() -> None:
     found = Predictions(np.array([0.2, 0.3]), np.array([0, 0]), "probability")
-    assert mark(found, rows(np.array([0, 1])), "auc") == NO_BETTER
+    assert mark(found, rows(np.array([0, 1])), "auc") == "not_significantly_better"
 
 
 def test_a_scorer_has_no_interval_and_must_be_better_as_it_stands() -> None:
@@ -309,7 +307,10 @@ def test_a_scorer_has_no_interval_and_must_be_better_as_it_stands() -> None:
     constant = constant_model(problem, scorer)
     assert constant_mark(found, problem, utility=scorer, constant=constant) == ""
     worse = found._replace(decision=1 - found.decision)
-    assert constant_mark(worse, problem, utility=scorer, constant=constant) == NO_BETTER
+    assert (
+        constant_mark(worse, problem, utility=scorer, constant=constant)
+        == "not_significantly_better"
+    )
 
 
 def test_weights_count() -> None:
@@ -319,7 +320,7 @@ def test_weights_count() -> None:
     y, found = binary(10, signal=3.0)
     wrong = np.arange(N) % 2 == 0
     half = found._replace(decision=np.where(wrong, 1 - y, found.decision))
-    assert mark(half, rows(y)) == NO_BETTER
+    assert mark(half, rows(y)) == "not_significantly_better"
     assert mark(half, rows(y, np.where(wrong, 1e-3, 1.0))) == ""
 
 

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from metrifair import DataError, FairClassifier, audit, unfairness
-from tests.seams.problem import LONGEST_NAME
+
+LONGEST_NAME = 10_000
 
 _SCRIPT = """
 import sys, warnings

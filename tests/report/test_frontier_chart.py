@@ -17,7 +17,6 @@ from matplotlib.figure import Figure
 
 from metrifair.errors import DataError, MissingExtra
 from metrifair.report import ChartDisplay
-from tests.seams.figures import NO_BETTER
 from tests.seams.report import front_line, frontier_chart, page_content
 from tests.seams.tradeoff import Change, Goal, Point
 from tests.seams.wording import FrontierView
@@ -82,7 +81,8 @@ def test_the_legend_lists_what_is_drawn_and_nothing_else() -> None:
         none, view.chosen.accuracy - none.accuracy, view.chosen.unfairness - none.unfairness
     )
     marked = [
-        replace(p, marks={"accuracy": NO_BETTER}) if p.strength > 50 else p for p in view.points
+        replace(p, marks={"accuracy": "not_significantly_better"}) if p.strength > 50 else p
+        for p in view.points
     ]
     view = replace(view, chosen=marked[marked.index(view.chosen)], goal=Goal(0.2))
     display = drawn(replace(view, points=marked, constant=Point(0, 0, 0.7, 0.0), change=change))

@@ -8,10 +8,12 @@ import pytest
 from frontiers import demo_view, point_of, strengths_of
 
 from metrifair.errors import DataError
-from tests.seams.figures import CONSTANT, NO_BETTER, UTILITIES, Interval
+from tests.seams.figures import UTILITIES, Interval
 from tests.seams.report import axis, front_line, frontier_axes
 from tests.seams.tradeoff import Goal, Point, area, pareto
-from tests.seams.wording import MARKS, FrontierView, figure_lines, figure_text, strength_texts
+from tests.seams.wording import FrontierView, figure_lines, figure_text, strength_texts
+
+NO_BETTER = "not significantly better than a constant predictor"
 
 
 def test_there_is_one_row_per_strength_in_ascending_order():
@@ -266,10 +268,11 @@ def test_a_loss_falls_along_its_axis_and_leads_its_pareto_line():
 
 def test_a_row_of_several_seeds_says_how_many_are_marked():
     points = [
-        Point(1, seed, 0.9, 0.1, marks={"accuracy": NO_BETTER} if seed else {}) for seed in range(3)
+        Point(1, seed, 0.9, 0.1, marks={"accuracy": "not_significantly_better"} if seed else {})
+        for seed in range(3)
     ]
-    assert FrontierView(points).rows[0].mark == f"2 of 3: {MARKS[NO_BETTER]}"
-    assert FrontierView(points[1:]).rows[0].mark == MARKS[NO_BETTER]
+    assert FrontierView(points).rows[0].mark == f"2 of 3: {NO_BETTER}"
+    assert FrontierView(points[1:]).rows[0].mark == NO_BETTER
     assert FrontierView(points, utility=UTILITIES["auc"]).rows[0].mark == ""
-    alike = [replace(point, marks={"accuracy": CONSTANT}) for point in points]
-    assert FrontierView(alike).rows[0].mark == MARKS[CONSTANT]
+    alike = [replace(point, marks={"accuracy": "constant"}) for point in points]
+    assert FrontierView(alike).rows[0].mark == "decides the same for everyone"

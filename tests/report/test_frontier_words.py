@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from frontiers import demo_view
 
-from tests.seams.figures import CONSTANT, NO_BETTER, UTILITIES, Interval
+from tests.seams.figures import UTILITIES, Interval
 from tests.seams.tradeoff import Change, Goal, Point
 from tests.seams.wording import (
     FrontierView,
@@ -71,10 +71,10 @@ def test_an_unfairness_that_could_be_0_is_reported_as_below_its_bound():
 
 
 def test_a_constant_predictor_is_named_in_the_first_line():
-    constant = replace(TWO[1], marks={"accuracy": CONSTANT})
+    constant = replace(TWO[1], marks={"accuracy": "constant"})
     view = FrontierView([TWO[0], constant], chosen=constant, goal=Goal(0.2))
     assert headline(view)[0].startswith("Chosen: strength 2, a constant predictor. Expected on")
-    for mark in ("", NO_BETTER):
+    for mark in ("", "not_significantly_better"):
         other = replace(TWO[1], marks={"accuracy": mark} if mark else {})
         assert "constant" not in headline(replace(view, chosen=other))[0]
 

@@ -30,7 +30,7 @@ from tests.seams.report import (
     witness_json,
     witness_step,
 )
-from tests.seams.wording import MISSING, describe, finding_columns, number_text, shown_number
+from tests.seams.wording import describe, finding_columns, number_text, shown_number
 
 ANY = st.floats(-1e308, 1e308)
 
@@ -50,10 +50,10 @@ def test_the_number_that_is_shown_shows_the_same_text(value):
 
 
 def test_what_is_no_number_is_a_dash():
-    assert [number_text(value) for value in (None, math.nan, math.inf)] == [MISSING] * 3
+    assert [number_text(value) for value in (None, math.nan, math.inf)] == ["–"] * 3
     assert shown_number(math.nan) is None
     assert (number_text(1.797e308), shown_number(1.797e308), short(1.7976e308, digits=4)) == (
-        MISSING,
+        "–",
         None,
         None,
     )

@@ -33,7 +33,6 @@ from metrifair.criteria import Criterion
 from metrifair.errors import DataError, ModelFileError
 from tests.one_split import frontier
 from tests.seams.saving import (
-    KIND,
     Content,
     from_bytes,
     lightgbm_trees,
@@ -42,6 +41,8 @@ from tests.seams.saving import (
     to_bytes,
     xgboost_trees,
 )
+
+pytestmark = pytest.mark.extended
 
 N = 200
 GENERATOR = np.random.default_rng(0)
@@ -97,7 +98,7 @@ def to_parts(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def rebuilt(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-    return read_model(Content(KIND, meta, arrays))
+    return read_model(Content("booster", meta, arrays))
 
 
 def predictions(model: Any) -> np.ndarray:
@@ -105,7 +106,7 @@ def predictions(model: Any) -> np.ndarray:
 
 
 def as_bytes(name: str) -> bytes:
-    return to_bytes(Content(KIND, *to_parts(fitted(name))))
+    return to_bytes(Content("booster", *to_parts(fitted(name))))
 
 
 @every_model
@@ -254,7 +255,7 @@ def test_a_damaged_file_is_refused_or_as_good_as_before(name: str, data: Any) ->
     for file in (found, sealed(found)):
         with contextlib.suppress(ModelFileError):
             content = from_bytes(file)
-            if content.kind == KIND:
+            if content.kind == "booster":
                 predictions(rebuilt(content.meta, content.arrays))
 
 
@@ -269,7 +270,7 @@ def test_lies_in_the_description_are_refused_or_harmless(name: str, data: Any) -
                 st.tuples(lies(meta), st.just(arrays)), st.tuples(st.just(meta), bent(arrays))
             )
         )
-        content = from_bytes(described(*told, kind=KIND))
+        content = from_bytes(described(*told, kind="booster"))
         model = rebuilt(content.meta, content.arrays)
         with contextlib.suppress(Exception):  # other columns than those it was fitted with, for one
             predictions(model)

@@ -25,11 +25,6 @@ from oracles import proven
 
 from metrifair.errors import DataError, ModelFileError
 from tests.seams.saving import (
-    DEEPEST,
-    DTYPES,
-    LARGEST_FILE,
-    LARGEST_HEADER,
-    MOST_VALUES,
     Content,
     add_prefix,
     from_bytes,
@@ -39,6 +34,12 @@ from tests.seams.saving import (
     to_bytes,
     write,
 )
+
+DTYPES = ("float64", "float32", "int64", "uint8", "bool")
+MOST_VALUES = 2**20
+LARGEST_HEADER = 2**24
+LARGEST_FILE = 2**30
+DEEPEST = 32
 
 SMALL = Content(
     "example",
@@ -62,7 +63,7 @@ names = st.text(st.characters(exclude_categories=["Cs"]), max_size=4).filter(
     lambda name: name != "__metadata__"
 )
 some_arrays = st.dictionaries(
-    names, st.sampled_from(list(DTYPES)).flatmap(lambda kind: hnp.arrays(kind, shapes)), max_size=3
+    names, st.sampled_from(DTYPES).flatmap(lambda kind: hnp.arrays(kind, shapes)), max_size=3
 )
 
 

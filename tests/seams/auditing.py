@@ -94,14 +94,7 @@ from metrifair.auditing.release.evidence_format import (
     write_files,
 )
 from metrifair.auditing.release.suppression import released_counts, spread, with_rounded_scores
-from metrifair.auditing.request import (
-    MAX_GROUPS,
-    MOST_LEVELS,
-    MOST_PAIRED,
-    AuditArguments,
-    Request,
-    check_attribute,
-)
+from metrifair.auditing.request import MOST_PAIRED, AuditArguments, Request, check_attribute
 from metrifair.auditing.sources import (
     cells,
     file_tables,

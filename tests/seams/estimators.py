@@ -10,10 +10,4 @@ from metrifair.estimators.settings import (
     schedule_for,
     trainable,
 )
-from metrifair.estimators.table_model import (
-    RULES,
-    TABLE_MODEL,
-    TableModel,
-    choose_threshold,
-    decision_gaps,
-)
+from metrifair.estimators.table_model import RULES, TableModel, choose_threshold, decision_gaps

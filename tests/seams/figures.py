@@ -65,8 +65,6 @@ from metrifair.figures.two_rates import (
     standard_deviations,
 )
 from metrifair.figures.utility import (
-    CONSTANT,
-    NO_BETTER,
     UTILITIES,
     Predictions,
     Utility,

@@ -36,7 +36,6 @@ from metrifair.problem.problem import (
     problem_with_scheme_and_probabilities,
 )
 from metrifair.problem.tables import (
-    LONGEST_NAME,
     coded_columns,
     codes,
     columns,

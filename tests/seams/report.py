@@ -20,4 +20,4 @@ from metrifair.report.charts import axis, check_curve, grid_json, short, thin_cu
 from metrifair.report.frontier import front_line, frontier_axes, frontier_html, page_content
 from metrifair.report.frontier_chart import frontier_chart
 from metrifair.report.html import embedded_json, resource
-from metrifair.report.pdf import BROWSERS, find_browser
+from metrifair.report.pdf import find_browser

@@ -1,15 +1,8 @@
 """Internal names of `metrifair.saving` that tests use."""
 
 from metrifair.saving import modelfile, records
-from metrifair.saving.boosters import KIND
 from metrifair.saving.lightgbm_trees import lightgbm_trees
 from metrifair.saving.modelfile import (
-    DEEPEST,
-    DTYPES,
-    FORMAT,
-    LARGEST_FILE,
-    LARGEST_HEADER,
-    MOST_VALUES,
     Content,
     add_prefix,
     fingerprint,

@@ -7,7 +7,6 @@ from metrifair.support.provenance import (
     Provenance,
     ScoreOrigin,
     SourceFile,
-    origin_path,
     read_score_origin,
     source_files,
 )

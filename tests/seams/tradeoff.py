@@ -21,8 +21,6 @@ from metrifair.tradeoff.possible_choices import BoundedFigures
 from metrifair.tradeoff.record import FrontierRecord
 from metrifair.tradeoff.repeats import repeat_notes
 from metrifair.tradeoff.resamples import (
-    FEWEST_RESAMPLES,
-    MOST_RESAMPLES,
     ResampledGaps,
     ResampledUtilities,
     draw_rows,

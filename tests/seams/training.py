@@ -6,7 +6,6 @@ from metrifair.training.models import Moments, Network, StackedModule, member, s
 from metrifair.training.objective import (
     BINARY,
     MULTICLASS,
-    REGRESSION_LOSSES,
     Objective,
     Terms,
     constant_output,

@@ -24,12 +24,11 @@ from metrifair.wording.frontier import (
 from metrifair.wording.frontier import highlights as frontier_highlights
 from metrifair.wording.frontier import note_text as frontier_note_text
 from metrifair.wording.frontier_tables import row_columns, row_table, sort_value
-from metrifair.wording.frontier_view import MARKS, FrontierView, figure_lines
+from metrifair.wording.frontier_view import FrontierView, figure_lines
 from metrifair.wording.glossary import audit_glossary, highlights, overview
 from metrifair.wording.metrics import CRITERIA, METRIC_WORDS, MetricWords, criterion_name
 from metrifair.wording.notes import NOTES, TOPICS, note_text, note_topic, notes_by_topic
 from metrifair.wording.numbers import (
-    MISSING,
     figure_text,
     interval_text,
     number_text,
@@ -43,7 +42,6 @@ from metrifair.wording.numbers import (
 from metrifair.wording.page_texts import PAGE_TEXTS
 from metrifair.wording.provenance import provenance_lines
 from metrifair.wording.rates import (
-    NO_VERDICT,
     STANDARD_WORDS,
     rates_sentence,
     ratio_hint,

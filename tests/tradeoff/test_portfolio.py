@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ from sklearn.pipeline import Pipeline
 import metrifair
 from metrifair import DataError, Frontier, SearchOptions, frontier, load
 from metrifair.cli import main
-from tests.seams.stacking import has_lightgbm
 from tests.seams.tradeoff import AUTO_FAMILIES, STRENGTHS, Portfolio, needs_group
 from tests.seams.tradeoff import frontier as frontiers
 
@@ -282,7 +282,7 @@ def test_the_work_that_is_promised_decides_and_not_the_clock() -> None:
     assert names[2] == ["linear", "barycenter"]
     for one, tried in zip((few, usual), names[:2], strict=True):
         assert sum(map(one.promised, tried)) <= one.budget
-    if has_lightgbm():
+    if find_spec("lightgbm"):
         assert "small_trees" in names[1]
     everything, search = few.chosen((), SearchOptions(budget=1.0))
     assert list(everything) == list(few.families())

@@ -19,15 +19,15 @@ from metrifair.criteria import EQUALIZED_ODDS, RISK_PARITY, STATISTICAL_PARITY, 
 from metrifair.errors import DataError, TooFewSamples
 from tests.seams.batches import Batch, Samples, tensor_sides
 from tests.seams.metrics import METRICS
-from tests.seams.problem import Attribute, Comparison, Dependence, compile_cells, separate_strata
-from tests.seams.training import (
-    BINARY,
-    MULTICLASS,
+from tests.seams.problem import (
     REGRESSION_LOSSES,
-    Objective,
-    constant_output,
-    regression,
+    Attribute,
+    Comparison,
+    Dependence,
+    compile_cells,
+    separate_strata,
 )
+from tests.seams.training import BINARY, MULTICLASS, Objective, constant_output, regression
 
 RANDOM = np.random.default_rng(11)
 N, CLASSES, MODELS = 30, 3, 4

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import click
 import pytest
 
-from tests.seams.cli import train_command
+from metrifair.cli import main
 from tests.seams.tradeoff import FrontierNote
 from tests.seams.wording import FRONTIER_NOTES as NOTES
 from tests.seams.wording import frontier_note_text as note_text
@@ -310,5 +311,7 @@ def test_every_kind_of_note_stands_in_the_table() -> None:
 
 def test_options_that_notes_name_exist() -> None:
     named = {option for *_, text in TABLE for option in re.findall(r"--[a-z-]+", text)}
-    options = {option for param in train_command.params for option in param.opts}
+    train = main.get_command(click.Context(main), "train")
+    assert train is not None
+    options = {option for param in train.params for option in param.opts}
     assert {"--ignore", "--continuous", "--cluster"} <= named <= options

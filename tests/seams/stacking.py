@@ -1,3 +1,0 @@
-"""Internal names of `metrifair.stacking` that tests use."""
-
-from metrifair.stacking import has_lightgbm
