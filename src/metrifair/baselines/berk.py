@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -85,8 +85,11 @@ class BerkRegressor(RegressorMixin, WeightedEstimator):
     def _solution(self, quadratics: Quadratics) -> Fitted:
         check_number("ridge", self.ridge, low=0)
         check_number("strength", self.strength, low=0)
-        beta = quadratics.minimizer(self.strength, self.ridge)
-        return {"intercept_": float(beta[0]), "coef_": beta[1:]}
+        intercept, *coefficients = quadratics.minimizer(self.strength, self.ridge)
+        return {
+            "intercept_": float(intercept),
+            "coef_": np.array(coefficients),
+        }
 
     def predict(self, X: Table) -> Floats:
         """The predictions, on the scale of y.
@@ -118,64 +121,95 @@ class Quadratics:
     @classmethod
     def of(cls, data: TrainingData, penalty: Penalty, loss: Loss) -> Quadratics:
         """The quadratic forms of checked data."""
-        design = np.column_stack([np.ones(len(data)), data.x])
+        ones = np.ones(len(data))
+        design = np.column_stack([ones, data.x])
         totals = data.weight.sum()
         if loss == "group_balanced":
-            totals = np.bincount(data.group, data.weight)[data.group]
+            by_group = np.bincount(data.group, data.weight)
+            totals = by_group[data.group]
         scale = np.sqrt(data.weight / totals)
-        left, values, right = np.linalg.svd(design * scale[:, None], full_matrices=False)
-        counts = values > values[0] * max(design.shape) * np.finfo(np.float64).eps
-        target = left.T[counts] @ (data.y * scale)
+        scaled = design * scale[:, None]
+        left, values, right = np.linalg.svd(scaled, full_matrices=False)
+        rounding = max(design.shape) * np.finfo(np.float64).eps
+        counts = values > values[0] * rounding
         basis = right[counts].T
-        penalized = np.pad(penalty_root(data, penalty), ((0, 0), (1, 0))) @ basis
-        return cls(basis, np.diag(values[counts]), target, penalized)
+        root = penalty_root(data, penalty)
+        without_intercept = np.zeros((len(root), 1))
+        return cls(
+            basis=basis,
+            loss=np.diag(values[counts]),
+            target=left.T[counts] @ (data.y * scale),
+            penalty=np.hstack([without_intercept, root]) @ basis,
+        )
 
     def minimizer(self, strength: float, ridge: float) -> Floats:
         """(intercept, coefficients); of several minimizers the one of least norm."""
-        shrinking = np.sqrt(ridge) * np.eye(len(self.loss))
-        rows = np.vstack([self.loss, np.sqrt(strength) * self.penalty, shrinking])
-        zeros = np.zeros(len(rows) - len(self.loss))
-        solution: Floats = np.linalg.lstsq(rows, np.append(self.target, zeros), rcond=None)[0]
-        return self.basis @ solution
+        size = len(self.loss)
+        shrinking = np.sqrt(ridge) * np.eye(size)
+        penalty = np.sqrt(strength) * self.penalty
+        rows = np.vstack([self.loss, penalty, shrinking])
+        targets = np.zeros(len(rows))
+        targets[:size] = self.target
+        solution, *_ = np.linalg.lstsq(rows, targets, rcond=None)
+        beta: Floats = self.basis @ solution
+        return beta
 
 
 def penalty_root(data: TrainingData, penalty: Penalty) -> Floats:
     """A matrix K whose |K coef|^2 is the penalty, summed over all pairs of groups."""
-    pairs = [
-        pair_moments(data, left, right) for left, right in combinations(range(len(data.groups)), 2)
-    ]
-    if all(similar == 0 for *_, similar in pairs):
+    codes = range(len(data.groups))
+    pairs = [pair_moments(data, left, right) for left, right in combinations(codes, 2)]
+    if not any(pair.similarity for pair in pairs):
         warn_user(
             "the targets of different groups are so far apart that no pair is similar: the penalty "
             "is zero; rescale y",
             UserWarning,
         )
     if penalty == "group":
-        return np.stack([v for _, v, _ in pairs])
-    values, vectors = np.linalg.eigh(sum(m for m, *_ in pairs))
-    root: Floats = np.sqrt(values.clip(min=0))[:, None] * vectors.T
+        return np.stack([pair.difference for pair in pairs])
+    total = sum(pair.product for pair in pairs)
+    values, vectors = np.linalg.eigh(total)
+    lengths = np.sqrt(values.clip(min=0))
+    root: Floats = lengths[:, None] * vectors.T
     return root
 
 
-def pair_moments(data: TrainingData, left: int, right: int) -> tuple[Floats, Floats, float]:
-    """Means over pairs across two groups of D (x_i - x_j)(x_i - x_j)^T, of D (x_i - x_j) and of
-    D, the similarity.
-    """
+class PairMoments(NamedTuple):
+    """Means over pairs of rows across two groups, weighted by the similarity D of their targets."""
+
+    product: Floats  # of D (x_i - x_j)(x_i - x_j)^T
+    difference: Floats  # of D (x_i - x_j)
+    similarity: float  # of D
+
+
+def pair_moments(data: TrainingData, left: int, right: int) -> PairMoments:
+    """The moments of pairs across two groups."""
     # differences do not change; less is lost when the products are subtracted
-    x = data.x - data.x.mean(0)
-    (x1, y1, w1), (x0, y0, w0) = (
-        (x[in_group], data.y[in_group], data.weight[in_group] / data.weight[in_group].sum())
-        for in_group in (data.group == left, data.group == right)
-    )
-    cross = np.zeros((x.shape[1], x.shape[1]))
+    centered = replace(data, x=data.x - data.x.mean(0))
+    x1, y1, w1 = _rows_of_group(centered, left)
+    x0, y0, w0 = _rows_of_group(centered, right)
+    features = x1.shape[1]
+    cross = np.zeros((features, features))
     row_sums = np.empty(len(y1))
     column_sums = np.zeros(len(y0))
     step = max(1, _BLOCK // len(y0))
     for start in range(0, len(y1), step):
         block = slice(start, start + step)
-        similarity = np.exp(-((y1[block, None] - y0) ** 2)) * w1[block, None] * w0
+        distance = y1[block, None] - y0
+        similarity = np.exp(-(distance**2)) * w1[block, None] * w0
         row_sums[block] = similarity.sum(1)
         column_sums += similarity.sum(0)
         cross += x1[block].T @ (similarity @ x0)
-    second = (x1.T * row_sums) @ x1 + (x0.T * column_sums) @ x0 - cross - cross.T
-    return second, x1.T @ row_sums - x0.T @ column_sums, float(row_sums.sum())
+    squares1 = (x1.T * row_sums) @ x1
+    squares0 = (x0.T * column_sums) @ x0
+    return PairMoments(
+        product=squares1 + squares0 - cross - cross.T,
+        difference=x1.T @ row_sums - x0.T @ column_sums,
+        similarity=float(row_sums.sum()),
+    )
+
+
+def _rows_of_group(data: TrainingData, code: int) -> tuple[Floats, Floats, Floats]:
+    """Features, targets and shares of the weight of a group's rows."""
+    rows = data.take(np.flatnonzero(data.group == code))
+    return rows.x, rows.y, rows.weight / rows.weight.sum()

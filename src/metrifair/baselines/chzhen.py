@@ -91,23 +91,33 @@ class ChzhenPostprocessor(RegressorMixin, PublishedPostprocessor):
 
     def _learn(self, X: Table, scores: Floats, group: Integers) -> None:
         """Sort the predictions of each group, for ranks and for values."""
-        self.jitter_seed_ = int(self.generator_.randint(2**31 - 1))
+        seed = self.generator_.randint(2**31 - 1)
+        self.jitter_seed_ = int(seed)
         values = self._jittered(X, scores)
-        members = [
-            self.generator_.permutation(values[group == code]) for code in range(len(self.groups_))
-        ]
+        members = []
+        for code in range(len(self.groups_)):
+            part = values[group == code]
+            members.append(self.generator_.permutation(part))
         first = members
         second = members
         if self.split:
             if min(map(len, members)) < 2:
                 raise TooFewSamples("split=True needs two rows of each group to calibrate on")
-            first = [part[: len(part) // 2] for part in members]
-            second = [part[len(part) // 2 :] for part in members]
-        self.ranked_, self.valued_ = ([np.sort(part) for part in half] for half in (first, second))
+            first = []
+            second = []
+            for part in members:
+                half = len(part) // 2
+                first.append(part[:half])
+                second.append(part[half:])
+        self.ranked_ = list(map(np.sort, first))
+        self.valued_ = list(map(np.sort, second))
         self.shares_ = np.bincount(group) / len(group)
 
     def _jittered(self, X: Table, scores: Floats) -> Floats:
-        return scores + self.sigma * row_draws(X, self.jitter_seed_) if self.sigma else scores
+        if not self.sigma:
+            return scores
+        draws = row_draws(X, self.jitter_seed_)
+        return scores + self.sigma * draws
 
     def predict(self, X: Table, *, sensitive_features: Table) -> Floats:
         """Predictions, on the scale of y, which depend on the group of each row.
@@ -131,9 +141,11 @@ class ChzhenPostprocessor(RegressorMixin, PublishedPostprocessor):
         valued = list(map(EmpiricalDistribution.of, self.valued_))
         for code, ranked in enumerate(self.ranked_):
             members = group == code
-            _, upto = EmpiricalDistribution.of(ranked).ranks(jittered[members])
+            distribution = EmpiricalDistribution.of(ranked)
+            _, upto = distribution.ranks(jittered[members])
             fair[members] = barycenter(upto, upto, valued, self.shares_)
-        return self.tolerance * plain + (1 - self.tolerance) * fair
+        kept = self.tolerance * plain
+        return kept + (1 - self.tolerance) * fair
 
 
 def row_draws(X: Table, seed: int) -> Floats:
@@ -144,11 +156,19 @@ def row_draws(X: Table, seed: int) -> Floats:
     >>> bool((row_draws(rows[::-1], 0) == row_draws(rows, 0)[::-1]).all())
     True
     """
-    table = X.toarray() if hasattr(X, "toarray") else np.asarray(X)  # sparse, or any table
+    if hasattr(X, "toarray"):  # sparse
+        table = X.toarray()
+    else:
+        table = np.asarray(X)
     try:
         # the type of a list's numbers may depend on the other rows
         table = table.astype(np.float64)
     except (TypeError, ValueError):
         table = table.astype(object)  # names of categories
-    digests = [blake2b(f"{seed} {row}".encode(), digest_size=8).digest() for row in table.tolist()]
-    return np.array([int.from_bytes(digest, "big") / 2**63 - 1 for digest in digests])
+    draws = []
+    for row in table.tolist():
+        content = f"{seed} {row}".encode()
+        digest = blake2b(content, digest_size=8).digest()
+        number = int.from_bytes(digest, "big")
+        draws.append(number / 2**63 - 1)
+    return np.array(draws)

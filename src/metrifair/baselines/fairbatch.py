@@ -107,14 +107,16 @@ class FairBatchClassifier(BatchedNetworkClassifier):
         sampler = Sampler(
             data, batch_size=batch_size, criterion=criterion, step=self.step, reference=reference
         )
-        model = model_for(network, data.x.shape[1], 1)
+        model: Model = model_for(network, data.x.shape[1], 1)
+        if reference:
+            model = Doubled(model)
         predictor = train_network(
             network,
             make_samples(data),
             Objective(BINARY, ()),
             seed=seed,
             source=EpochSource(sampler.size, (), sampler.draw),
-            model=Doubled(model) if reference else model,
+            model=model,
         )
         return {"predictor_": predictor, "shares_": sampler.shares}
 
@@ -145,17 +147,18 @@ def update_shares(shares: Floats, losses: Floats, criterion: str, step: float) -
     >>> update_shares(np.array([0.6, 0.25]), np.array([[0.0, 0.0], [0.2, 0.9]]), "equal_opportunity", 0.1)
     array([0.6 , 0.35])
     """
-    towards = np.where(losses[..., 1] > losses[..., 0], step, -step)
+    earlier = losses[..., 0]
+    later = losses[..., 1]
+    towards = np.where(later > earlier, step, -step)
     if criterion == "statistical_parity":
         towards = towards * np.array([-1.0, 1.0])
-    gap = np.abs(losses[..., 1] - losses[..., 0])
-    positive = (
-        np.ones(gap.shape[:-1], dtype=bool)
-        if criterion == "equal_opportunity"
-        else gap[..., 1] > gap[..., 0]
-    )
+    gap = np.abs(later - earlier)
+    positive = gap[..., 1] > gap[..., 0]
+    if criterion == "equal_opportunity":
+        positive = np.ones_like(positive)
     moves = np.stack([~positive, positive], -1)
-    return np.clip(shares + np.where(moves, towards, 0.0), 0.0, 1.0)
+    change = np.where(moves, towards, 0.0)
+    return np.clip(shares + change, 0.0, 1.0)
 
 
 def batch_counts(
@@ -168,9 +171,15 @@ def batch_counts(
     array([[10, 20],
            [15,  5]])
     """
-    of_label = batch_size * sizes.sum(-1) / sizes.sum((-2, -1), keepdims=True)[..., 0]
-    exact = of_label[..., None] * np.stack([1 - shares, shares], -1)
-    counts: Integers = (np.rint(exact) if half_to_even else np.floor(exact + 0.5)).astype(np.int64)
+    label_sizes = sizes.sum(-1)
+    total = label_sizes.sum(-1, keepdims=True)
+    of_label = batch_size * label_sizes / total
+    within_label = np.stack([1 - shares, shares], -1)
+    exact = of_label[..., None] * within_label
+    rounded = np.floor(exact + 0.5)
+    if half_to_even:
+        rounded = np.rint(exact)
+    counts: Integers = rounded.astype(np.int64)
     return counts
 
 
@@ -180,11 +189,13 @@ def cell_losses(output: Tensor, member: Tensor, y: Tensor, criterion: str) -> Te
     The mean cross-entropy of each cell; under statistical parity that of the label 1 for all rows,
     divided by the size of the group.
     """
-    parity = criterion == "statistical_parity"
-    loss = functional.softplus(-output) if parity else BINARY.loss(output, y)
+    loss = BINARY.loss(output, y)
     counts = member.sum(-1)
-    counts = counts.sum(0, keepdim=True) if parity else counts
-    return torch.einsum("n,ygn->yg", loss, member) / counts.clamp_min(1)
+    if criterion == "statistical_parity":
+        loss = functional.softplus(-output)
+        counts = counts.sum(0, keepdim=True)
+    totals = torch.einsum("n,ygn->yg", loss, member)
+    return totals / counts.clamp_min(1)
 
 
 def cyclic(
@@ -195,19 +206,26 @@ def cyclic(
     ``repeating`` continues after the end of the only pass with as many rows as were left, as the
     authors' code does.
     """
+    n = len(rows)
+    order = torch.randperm(n, generator=generator)
     if not repeating:
-        passes = -(-steps * count // len(rows))
-        order = torch.cat(
-            [torch.randperm(len(rows), generator=generator) for _ in range(max(1, passes))]
-        )
-        return rows[order[: steps * count]].view(steps, count)
-    order = torch.randperm(len(rows), generator=generator)
+        needed = steps * count
+        while len(order) < needed:
+            more = torch.randperm(n, generator=generator)
+            order = torch.cat([order, more])
+        chosen = rows[order[:needed]]
+        return chosen.view(steps, count)
     begin = 0
     places = []
     for _ in range(steps):
-        places.append((begin + torch.arange(count)) % len(rows))
-        begin = begin + count if begin + count <= len(rows) else (len(rows) - begin) % len(rows)
-    return rows[order[torch.stack(places)]]
+        place = begin + torch.arange(count)
+        places.append(place % n)
+        if begin + count <= n:
+            begin += count
+        else:
+            begin = (n - begin) % n
+    drawn = order[torch.stack(places)]
+    return rows[drawn]
 
 
 class Sampler:
@@ -220,13 +238,15 @@ class Sampler:
         self.step = step
         self.reference = reference
         self.y = torch.as_tensor(data.y)
-        inside = np.array([[(data.y == y) & (data.group == a) for a in (0, 1)] for y in (0, 1)])
+        cells = [(data.y == y) & (data.group == a) for y in (0, 1) for a in (0, 1)]
+        rows = map(np.flatnonzero, cells)
+        self.cells = list(map(torch.as_tensor, rows))  # by label, then by group
+        inside = np.reshape(cells, (2, 2, -1))
         self.member = torch.as_tensor(inside, dtype=torch.float32)  # (label, group, n)
-        # rows by label, then by group
-        self.cells = [torch.as_tensor(np.flatnonzero(cell)) for cell in inside.reshape(4, -1)]
         self.sizes = inside.sum(-1).astype(np.float64)  # (label, group)
+        label_sizes = self.sizes.sum(-1)
         # of group 1, (label,)
-        self.shares = self.sizes[:, 1] / np.maximum(self.sizes.sum(-1), 1)
+        self.shares = self.sizes[:, 1] / np.maximum(label_sizes, 1)
         self.batch_size = min(batch_size, len(data))
         self.steps = len(data) // self.batch_size
         self.size = self.batch_size + 2  # four counts are rounded up by a half at most
@@ -239,20 +259,28 @@ class Sampler:
         Batches are filled up to one size with rows of weight 0.
         """
         if self.begun or self.reference:
-            output = outputs()[0, 0]
-            self.member = self.member.to(output)
-            self.y = self.y.to(output)
-            losses = cell_losses(output, self.member, self.y, self.criterion).double().cpu().numpy()
-            self.shares = update_shares(self.shares, losses, self.criterion, self.step)
+            self._move_shares(outputs()[0, 0])
         self.begun = True
         counts = batch_counts(self.shares, self.sizes, self.batch_size, half_to_even=self.reference)
         sizes = counts.ravel().tolist()
-        parts = [
-            cyclic(cell, size, self.steps, generators[0], repeating=self.reference)
-            for cell, size in zip(self.cells, sizes, strict=True)
-            if size
-        ]
-        filling = parts[0][:, :1].expand(-1, self.size - sum(sizes))
+        total = sum(sizes)
+        generator = generators[0]
+        parts = []
+        for cell, size in zip(self.cells, sizes, strict=True):
+            if size:
+                part = cyclic(cell, size, self.steps, generator, repeating=self.reference)
+                parts.append(part)
+        first = parts[0][:, :1]
+        filling = first.expand(-1, self.size - total)
+        rows = torch.cat([*parts, filling], 1)
         weight = torch.zeros(1, 1, self.size)
-        weight[..., : sum(sizes)] = self.size / sum(sizes)
-        return Epoch(torch.cat([*parts, filling], 1).unsqueeze(0), weight)
+        weight[..., :total] = self.size / total
+        return Epoch(rows.unsqueeze(0), weight)
+
+    def _move_shares(self, output: Tensor) -> None:
+        """Move the shares by the losses of the model with these outputs for all rows."""
+        self.member = self.member.to(output)
+        self.y = self.y.to(output)
+        by_cell = cell_losses(output, self.member, self.y, self.criterion)
+        losses = by_cell.double().cpu().numpy()
+        self.shares = update_shares(self.shares, losses, self.criterion, self.step)

@@ -32,16 +32,20 @@ def independence_weights(y: Integers, group: Integers, weight: Floats | None = N
     array([2.    , 0.6667, 0.6667, 0.6667, 0.75  , 0.75  , 0.75  , 0.75  ,
            1.5   , 1.5   ])
     """
-    weight = np.ones(len(y)) if weight is None else weight
-    counts = np.zeros((int(y.max()) + 1, int(group.max()) + 1))
+    if weight is None:
+        weight = np.ones(len(y))
+    labels = int(y.max()) + 1
+    groups = int(group.max()) + 1
+    counts = np.zeros((labels, groups))
     np.add.at(counts, (y, group), weight)
     if not counts.all():
         label, code = np.argwhere(counts == 0)[0]
         raise DataError(f"no row has label {label} in group {code}; weights would be infinite")
-    ratio: Floats = (counts.sum(1, keepdims=True) * counts.sum(0) / (counts.sum() * counts))[
-        y, group
-    ]
-    return weight * ratio
+    by_label = counts.sum(1, keepdims=True)
+    by_group = counts.sum(0)
+    expected = by_label * by_group
+    ratio: Floats = expected / (counts.sum() * counts)
+    return weight * ratio[y, group]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -119,13 +123,22 @@ def rows_to_relabel(
     check_known("rounding", rounding, ("nearest", "ceiling"))
     inside = np.asarray(deprived, dtype=bool)
     n = len(y)
-    of_deprived = int(inside.sum())
-    excess = of_deprived * int(y[~inside].sum()) - (n - of_deprived) * int(y[inside].sum())
-    pairs = max(0, -(-excess // n) if rounding == "ceiling" else (2 * excess + n) // (2 * n))
-    candidates = np.flatnonzero(inside & (y == 0)), np.flatnonzero(~inside & (y == 1))
-    promoted = candidates[0][np.argsort(-score[candidates[0]], kind="stable")[:pairs]]
-    demoted = candidates[1][np.argsort(score[candidates[1]], kind="stable")[:pairs]]
-    return Changes(promoted, demoted)
+    deprived_rows = int(inside.sum())
+    deprived_positive = int(y[inside].sum())
+    favored_positive = int(y[~inside].sum())
+    excess = deprived_rows * favored_positive - (n - deprived_rows) * deprived_positive
+    pairs = (2 * excess + n) // (2 * n)
+    if rounding == "ceiling":
+        pairs = -(-excess // n)
+    pairs = max(0, pairs)
+    negative = np.flatnonzero(inside & (y == 0))
+    likeliest = np.argsort(-score[negative], kind="stable")
+    positive = np.flatnonzero(~inside & (y == 1))
+    unlikeliest = np.argsort(score[positive], kind="stable")
+    return Changes(
+        promoted=negative[likeliest[:pairs]],
+        demoted=positive[unlikeliest[:pairs]],
+    )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -190,15 +203,18 @@ class MassagingClassifier(TwoClassMixin, Preprocessor):
             raise DataError(
                 f"ranker must have predict_proba, which {ranker!r} lacks; pass another one, or None"
             )
-        changes = self._changes(data, fit_learner(ranker, data, seed, even, name="ranker"))
+        fitted_ranker = fit_learner(ranker, data, seed, even, name="ranker")
+        changes = self._changes(data, fitted_ranker)
         labels = data.y.copy()
         labels[changes.promoted] = 1
         labels[changes.demoted] = 0
-        learner = fit_learner(self.estimator, replace(data, y=labels), seed, even)
+        massaged = replace(data, y=labels)
+        learner = fit_learner(self.estimator, massaged, seed, even)
         return {"estimator_": learner, "changes_": changes}
 
     def _changes(self, data: TrainingData, ranker: Any) -> Changes:
-        rates = [float(data.y[data.group == code].mean()) for code in (0, 1)]
+        labels_by_group = [data.y[data.group == code] for code in (0, 1)]
+        rates = [float(labels.mean()) for labels in labels_by_group]
         code = int(np.argmin(rates))
         if self.deprived is not None:
             if self.deprived not in data.groups:
@@ -213,5 +229,6 @@ class MassagingClassifier(TwoClassMixin, Preprocessor):
                     f"other {rates[1 - code]:.3f}; no label is changed",
                     UserWarning,
                 )
-        score = class_probabilities(ranker, data.x)[:, 1]
+        probabilities = class_probabilities(ranker, data.x)
+        score = probabilities[:, 1]
         return rows_to_relabel(data.y, data.group == code, score, rounding=self.rounding)

@@ -19,6 +19,7 @@ from metrifair.baselines.transport import Divergence, Points, Sinkhorn, distinct
 from metrifair.errors import DataError, Diverged
 from metrifair.estimators.settings import as_device
 from metrifair.problem.criteria import usual_name
+from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_known, check_number
 from metrifair.support.user_warnings import warn_user
 from metrifair.training import Predictor
@@ -156,12 +157,18 @@ class SinkhornClassifier(NetworkClassifier):
         scaling = Scaling.none(data.x.shape[1])
         if self.standardize:
             scaling = compute_scaling(make_samples(data), None)
-        among = np.isin(data.y, labels) if labels else np.ones(len(data), dtype=bool)
+        compared = data
+        if labels:
+            rows = np.flatnonzero(np.isin(data.y, labels))
+            compared = data.take(rows)
         sides: tuple[Points, ...] = ()
         if self.strength:
-            sides = tuple(distinct_points(data.x[among & (data.group == code)]) for code in (0, 1))
-            self._check_memory(*(len(side.rows) for side in sides))
-        return Measures(scaling, distinct_points(np.column_stack([data.x, data.y])), sides)
+            first = distinct_points(compared.x[compared.group == 0])
+            second = distinct_points(compared.x[compared.group == 1])
+            sides = first, second
+            self._check_memory(len(first.rows), len(second.rows))
+        content = np.column_stack([data.x, data.y])
+        return Measures(scaling, distinct_points(content), sides)
 
     def _check_memory(self, n: int, m: int) -> None:
         itemsize = _DTYPES[self.precision].itemsize
@@ -205,14 +212,18 @@ class AlignmentObjective:
         weight, *sides = self.weights
         sizes = [weight.shape[-1] for weight in self.weights]
         hidden, output = forward(self.network, parameters, self.x)
-        loss = (weight * BINARY.loss(output[..., : sizes[0]], self.y)).sum(-1)
+        points = sizes[0]
+        losses = BINARY.loss(output[..., :points], self.y)
+        loss = (weight * losses).sum(-1)
         if not sides:
             return loss, None
-        compared = hidden if self.level == "hidden" else BINARY.prediction(output).unsqueeze(-1)
+        compared = hidden
+        if self.level == "output":
+            compared = BINARY.prediction(output).unsqueeze(-1)
         _, u, v = compared.split(sizes, -2)
-        divergence = self.solver.divergence(
-            u, v, (sides[0], sides[1]), before and before.potentials, sharp=sharp
-        )
+        weight_u, weight_v = sides
+        start = before and before.potentials
+        divergence = self.solver.divergence(u, v, (weight_u, weight_v), start, sharp=sharp)
         return loss + self.strength * divergence.value, divergence
 
 
@@ -220,19 +231,32 @@ def _objective(
     estimator: SinkhornClassifier, solver: Sinkhorn, measures: Measures
 ) -> AlignmentObjective:
     """The objective of a network on these measures, on its device."""
-    hidden = tuple(estimator.hidden) if estimator.model == "mlp" else ()
+    hidden: tuple[int, ...] = ()
+    if estimator.model == "mlp":
+        hidden = tuple(estimator.hidden)
     network = Network(measures.scaling.mean.shape[1], hidden)
     device = as_device(estimator.device)
     dtype = _DTYPES[estimator.precision]
     table = measures.points.rows
-    features = np.concatenate([table[:, :-1], *(side.rows for side in measures.sides)])
-    x = measures.scaling.apply(torch.as_tensor(features).unsqueeze(0)).to(device, dtype)
-    y = torch.as_tensor(table[:, -1]).view(1, 1, -1).to(device, dtype)
-    weights = tuple(
-        torch.as_tensor(points.weight).view(1, 1, -1).to(device, dtype)
-        for points in (measures.points, *measures.sides)
+    tables = [table[:, :-1]]
+    tables += [side.rows for side in measures.sides]
+    features = torch.as_tensor(np.concatenate(tables))
+    x = measures.scaling.apply(features.unsqueeze(0))
+
+    def row(values: Floats) -> Tensor:
+        tensor = torch.as_tensor(values).view(1, 1, -1)
+        return tensor.to(device, dtype)
+
+    all_points = (measures.points, *measures.sides)
+    return AlignmentObjective(
+        network=network,
+        solver=solver,
+        level=estimator.level,
+        x=x.to(device, dtype),
+        y=row(table[:, -1]),
+        weights=tuple(row(points.weight) for points in all_points),
+        strength=estimator.strength,
     )
-    return AlignmentObjective(network, solver, estimator.level, x, y, weights, estimator.strength)
 
 
 def forward(network: Network, parameters: Parameters, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -242,12 +266,15 @@ def forward(network: Network, parameters: Parameters, x: Tensor) -> tuple[Tensor
     last = len(network.hidden)
     hidden = x.unsqueeze(1)
     if last:
-        before = Network(network.features, network.hidden[:-1], network.hidden[-1])
+        *earlier, units = network.hidden
+        before = Network(network.features, tuple(earlier), units)
         hidden = before(parameters, x).relu()
-        hidden = hidden.unsqueeze(-1) if network.hidden[-1] == 1 else hidden
-    return hidden, (hidden @ parameters[f"weight{last}"].mT + parameters[f"bias{last}"].mT).squeeze(
-        -1
-    )
+        if units == 1:
+            hidden = hidden.unsqueeze(-1)
+    weight = parameters[f"weight{last}"]
+    bias = parameters[f"bias{last}"]
+    output = hidden @ weight.mT + bias.mT
+    return hidden, output.squeeze(-1)
 
 
 def _descend(
@@ -262,7 +289,8 @@ def _descend(
     divergence: Divergence | None = None
     short = False  # whether one of the transport problems was not solved
     for step in range(estimator.epochs):
-        loss, divergence = objective(parameters, divergence, sharp=step == estimator.epochs - 1)
+        is_last = step == estimator.epochs - 1
+        loss, divergence = objective(parameters, divergence, sharp=is_last)
         if divergence is not None:
             short |= not bool(divergence.converged)
         slopes = torch.autograd.grad(loss.sum(), list(parameters.values()))

@@ -51,7 +51,9 @@ def distinct_points(rows: Floats) -> Points:
     """
     _, first, count = np.unique(rows, axis=0, return_index=True, return_counts=True)
     order = np.argsort(first)
-    return Points(rows[first[order]], count[order] / len(rows))
+    distinct = rows[first[order]]
+    weight = count[order] / len(rows)
+    return Points(distinct, weight)
 
 
 class Divergence(NamedTuple):
@@ -84,12 +86,10 @@ class Sinkhorn:
     def memory(self, n: int, m: int, itemsize: int) -> int:
         """Memory in bytes for the divergence of clouds of n and m points."""
         larger = max(n, m)
-        return (
-            _COPIES
-            * itemsize
-            * larger
-            * (larger if self.block is None else min(self.block, larger))
-        )
+        rows = larger
+        if self.block is not None:
+            rows = min(self.block, larger)
+        return _COPIES * itemsize * larger * rows
 
     def divergence(
         self,
@@ -112,21 +112,25 @@ class Sinkhorn:
             # the unit of cost is now epsilon
             x = (u - center) / self.epsilon
             y = (v - center) / self.epsilon
-            pairs = (x, x, a, a), (y, y, b, b), (x, y, a, b)
+            start_u, start_v, start_both = start or (None, None, None)
             # each problem is made when it is its turn: its matrices are large
-            three = among_u, among_v, both = tuple(
-                solve(TransportProblem(*pair, self.block), begin, self, sharp=sharp)
-                for pair, begin in zip(pairs, start or (None, None, None), strict=True)
-            )
+            among_u = solve(TransportProblem(x, x, a, a, self.block), start_u, self, sharp=sharp)
+            among_v = solve(TransportProblem(y, y, b, b, self.block), start_v, self, sharp=sharp)
+            both = solve(TransportProblem(x, y, a, b, self.block), start_both, self, sharp=sharp)
             entropic = both.entropic - (among_u.entropic + among_v.entropic) / 2
             plain = both.sharp - (among_u.sharp + among_v.sharp) / 2
-            slopes = both.at_left - among_u.at_left, both.at_right - among_v.at_left
+            slope_u = both.at_left - among_u.at_left
+            slope_v = both.at_right - among_v.at_left
         value = self.epsilon * entropic
-        for cloud, slope in zip((u, v), slopes, strict=True):
-            value = value + ((cloud - cloud.detach()) * slope).sum((-2, -1))
-        converged = among_u.converged & among_v.converged & both.converged
+        for cloud, slope in ((u, slope_u), (v, slope_v)):
+            change = cloud - cloud.detach()  # 0, with a gradient
+            product = change * slope
+            value = value + product.sum((-2, -1))
         return Divergence(
-            value, self.epsilon * plain, tuple(solution.potentials for solution in three), converged
+            value=value,
+            sharp=self.epsilon * plain,
+            potentials=(among_u.potentials, among_v.potentials, both.potentials),
+            converged=among_u.converged & among_v.converged & both.converged,
         )
 
 
@@ -145,7 +149,8 @@ class TransportProblem:
         self.log_b = b.log()
         self.n = x.shape[-2]
         self.size = min(block or self.n, self.n)
-        self.costs = self._keep_blocks(lambda: map(self._cost, range(0, self.n, self.size)))
+        starts = range(0, self.n, self.size)
+        self.costs = self._keep_blocks(lambda: map(self._cost, starts))
 
     def _keep_blocks(self, blocks: Callable[[], Iterator[Block]]) -> Callable[[], Iterator[Block]]:
         """Blocks computed at each request; a single one is kept."""
@@ -155,36 +160,46 @@ class TransportProblem:
         return lambda: iter(everything)
 
     def _cost(self, first: int) -> tuple[slice, Tensor]:
-        rows = slice(first, min(first + self.size, self.n))
-        return rows, distances(self.x[..., rows, :], self.y)
+        end = min(first + self.size, self.n)
+        rows = slice(first, end)
+        points = self.x[..., rows, :]
+        return rows, distances(points, self.y)
 
     def plans(self, f: Tensor, g: Tensor) -> Plans:
         """The plan of these potentials, which need not meet the marginals."""
         f = f + self.log_a
         g = g + self.log_b
+        by_column = g.unsqueeze(-2)
 
         def blocks() -> Iterator[tuple[slice, Tensor, Tensor]]:
             for rows, cost in self.costs():
-                yield rows, cost, (f[..., rows].unsqueeze(-1) - cost).add_(g.unsqueeze(-2)).exp_()
+                by_row = f[..., rows].unsqueeze(-1)
+                exponent = by_row - cost
+                exponent.add_(by_column)
+                yield rows, cost, exponent.exp_()
 
         return self._keep_blocks(blocks)
 
     def start(self) -> Potentials:
         """Potentials whose plan has no empty row or column, however far apart the points are."""
-        return self.exact_sweep(
-            self.x.new_zeros(self.x.shape[:-1]), self.y.new_zeros(self.y.shape[:-1])
-        )
+        f = torch.zeros_like(self.x[..., 0])
+        g = torch.zeros_like(self.y[..., 0])
+        return self.exact_sweep(f, g)
 
     def exact_sweep(self, f: Tensor, g: Tensor) -> Potentials:
         """Both potentials improved in the log domain, where nothing underflows."""
         g = g + self.log_b
+        by_column = g.unsqueeze(-2)
         rowwise = torch.empty_like(f)
         below = torch.full_like(g, -inf)
         for rows, cost in self.costs():
-            rowwise[..., rows] = -torch.logsumexp(g.unsqueeze(-2) - cost, -1)
+            improved = -torch.logsumexp(by_column - cost, -1)
+            rowwise[..., rows] = improved
             if not self.symmetric:
-                left = rowwise[..., rows] + self.log_a[..., rows]
-                below = torch.logaddexp(below, torch.logsumexp(left.unsqueeze(-1) - cost, -2))
+                left = improved + self.log_a[..., rows]
+                by_row = left.unsqueeze(-1)
+                sums = torch.logsumexp(by_row - cost, -2)
+                below = torch.logaddexp(below, sums)
         if self.symmetric:
             half = (f + rowwise) / 2
             return half, half
@@ -200,7 +215,8 @@ class TransportProblem:
         if self.symmetric:
             right = torch.ones_like(like)
             while True:
-                sums = torch.cat([_times(plan, right) for _, _, plan in plans()], -1)
+                blocks = [_times(plan, right) for _, _, plan in plans()]
+                sums = torch.cat(blocks, -1)
                 yield right, right, sums
                 right = (right * self.b / sums).sqrt()
         step = torch.zeros_like(like)
@@ -210,11 +226,13 @@ class TransportProblem:
             lefts = []
             parts = []
             for rows, _, plan in plans():
-                lefts.append(self.a[..., rows] / _times(plan, right))
-                parts.append(_times(plan.mT, lefts[-1]))
+                left = self.a[..., rows] / _times(plan, right)
+                lefts.append(left)
+                parts.append(_times(plan.mT, left))
             columns = reduce(torch.add, parts)
             yield torch.cat(lefts, -1), right, columns
-            step = acceleration.next(step, self.log_b - columns.log())
+            reached = self.log_b - columns.log()
+            step = acceleration.next(step, reached)
 
 
 class TransportSolution(NamedTuple):
@@ -236,6 +254,7 @@ def solve(
     """
     f, g = start or problem.start()
     tol = max(solver.tol, _RESOLUTION[f.dtype])
+    largest = _MODERATE[f.dtype]
     max_iterations = solver.max_iterations
     used = 0
     done = False
@@ -244,10 +263,12 @@ def solve(
         for left, right, columns in problem.sweeps(plans, g):
             used += 1
             if used % _LOOK_EVERY == 0 or used >= max_iterations:
-                near = (right * columns - problem.b).abs().sum(-1) <= tol
-                moderate = torch.cat([left, right], -1).log().abs() <= _MODERATE[f.dtype]
-                # one synchronization with the device
-                done, fine = torch.stack([near.all(), moderate.all()]).tolist()
+                errors = right * columns - problem.b
+                near = errors.abs().sum(-1) <= tol
+                scalings = torch.cat([left, right], -1)
+                moderate = scalings.log().abs() <= largest
+                both = torch.stack([near.all(), moderate.all()])
+                done, fine = both.tolist()  # one synchronization with the device
                 if done or not fine or used >= max_iterations:
                     break
         f = _moved(f, left)
@@ -259,16 +280,24 @@ def solve(
         plans = problem.plans(f, g)
         left = torch.ones_like(f)
         right = torch.ones_like(g)
-    slopes = _slopes(problem, plans, left, right, sharp=sharp)
+    plain, at_left, at_right = _slopes(problem, plans, left, right, sharp=sharp)
+    of_left = (f * problem.a).sum(-1)
+    of_right = (g * problem.b).sum(-1)
     return TransportSolution(
-        (f * problem.a).sum(-1) + (g * problem.b).sum(-1), *slopes, (f, g), near
+        entropic=of_left + of_right,
+        sharp=plain,
+        at_left=at_left,
+        at_right=at_right,
+        potentials=(f, g),
+        converged=near,
     )
 
 
 def _moved(potential: Tensor, scaling: Tensor) -> Tensor:
     """The potential with the scaling taken in; a model's is as it was where that overflowed."""
     step = scaling.log()
-    return torch.where(step.isfinite().all(-1, keepdim=True), potential + step, potential)
+    is_finite = step.isfinite().all(-1, keepdim=True)
+    return torch.where(is_finite, potential + step, potential)
 
 
 def _slopes(
@@ -286,8 +315,10 @@ def _slopes(
         here = x[..., rows, :]
         scaling = left[..., rows]
         if sharp:
-            total += (scaling * _times(plan * cost, right)).sum(-1)
-        pull = plan.div_(cost).nan_to_num_(nan=0.0, posinf=0.0)  # the slope of a distance of 0 is 0
+            by_row = scaling * _times(plan * cost, right)
+            total += by_row.sum(-1)
+        pull = plan.div_(cost)
+        pull.nan_to_num_(nan=0.0, posinf=0.0)  # the slope of a distance of 0 is 0
         at_left[..., rows, :] = _total_pull(pull, here, y, scaling, right)
         if not problem.symmetric:
             at_right += _total_pull(pull.mT, y, here, right, scaling)
@@ -301,12 +332,16 @@ def _total_pull(
     here.
     """
     other = other.unsqueeze(-1)
-    sums = pull @ torch.cat([there * other, other], -1)
-    return scaling.unsqueeze(-1) * (here * sums[..., -1:] - sums[..., :-1])
+    scaled = torch.cat([there * other, other], -1)
+    sums = pull @ scaled
+    points = sums[..., :-1]
+    weight = sums[..., -1:]
+    return scaling.unsqueeze(-1) * (here * weight - points)
 
 
 def _times(matrix: Tensor, vector: Tensor) -> Tensor:
-    return (matrix @ vector.unsqueeze(-1)).squeeze(-1)
+    product = matrix @ vector.unsqueeze(-1)
+    return product.squeeze(-1)
 
 
 def distances(x: Tensor, y: Tensor) -> Tensor:
@@ -320,7 +355,8 @@ def distances(x: Tensor, y: Tensor) -> Tensor:
 
 def by_coordinate(x: Tensor, y: Tensor) -> Tensor:
     """The same distances, by one pass over all pairs for each coordinate."""
-    total = x.new_zeros(*x.shape[:-1], y.shape[-2])
+    *_, points, _ = y.shape
+    total = x.new_zeros(*x.shape[:-1], points)
     for here, there in zip(x.unbind(-1), y.unbind(-1), strict=True):
         difference = here.unsqueeze(-1) - there.unsqueeze(-2)
         total.addcmul_(difference, difference)
@@ -347,28 +383,35 @@ class Anderson:
         grows again.
         """
         now = torch.stack([led - x, led])
+        *models, size = now.shape
         if self.past is None:
-            self.past = now.new_zeros(*now.shape[:-1], _REMEMBERED + 1, now.shape[-1])
+            self.past = now.new_zeros(*models, _REMEMBERED + 1, size)
         else:
-            torch.sub(now, self.past[..., -1, :], out=self.past[..., self.taken % _REMEMBERED, :])
+            last = self.past[..., -1, :]
+            oldest = self.past[..., self.taken % _REMEMBERED, :]
+            torch.sub(now, last, out=oldest)
             self.taken += 1
         self.past[..., -1, :] = now
         missed, to = self.past
         products = (missed * self.weight) @ missed.mT
         square = products[..., -1, -1]
-        least = torch.full_like(square, inf) if self.best is None else self.best
+        least = torch.full_like(square, inf)
+        if self.best is not None:
+            least = self.best
         self.best = torch.fmin(square, least)
-        grown = ~(square <= 4 * least)[..., None, None]  # or the residual is not a number
+        shrinking = square <= 4 * least
+        grown = ~shrinking[..., None, None]  # or the residual is not a number
         self.past[..., :-1, :].masked_fill_(grown, 0.0)
         # Nearly singular normal equations, with a ridge; their solution is 0 along steps that were
         # not taken.
         gram = products[..., :-1, :-1].clone()
-        trace = gram.diagonal(dim1=-2, dim2=-1).sum(-1, keepdim=True)
-        gram.diagonal(dim1=-2, dim2=-1).add_(
-            trace * _RIDGE[gram.dtype] + torch.finfo(gram.dtype).tiny
-        )
-        shares: Tensor = torch.linalg.solve_ex(gram, products[..., :-1, -1:])[0].masked_fill_(
-            grown, 0.0
-        )
-        change: Tensor = (shares.mT @ to[..., :-1, :]).squeeze(-2)
-        return led - change
+        diagonal = gram.diagonal(dim1=-2, dim2=-1)
+        trace = diagonal.sum(-1, keepdim=True)
+        least_ridge = torch.finfo(gram.dtype).tiny
+        diagonal.add_(trace * _RIDGE[gram.dtype] + least_ridge)
+        missed_by_step = products[..., :-1, -1:]
+        solved, _ = torch.linalg.solve_ex(gram, missed_by_step)
+        shares: Tensor = solved.masked_fill_(grown, 0.0)
+        steps = to[..., :-1, :]
+        change: Tensor = shares.mT @ steps
+        return led - change.squeeze(-2)

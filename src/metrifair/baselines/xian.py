@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import permutations
 from math import inf
 from typing import Any, NamedTuple
 
@@ -93,25 +94,24 @@ class XianPostprocessor(ClassifierMixin, PublishedPostprocessor):
     def _learn(self, _: Table, scores: Floats, group: Integers) -> None:
         """Compute the decision rule of each group from scores of rows with known groups."""
         codes = range(len(self.groups_))
-        two = scores.shape[1] == 2
-        # One for the class of each row without a constraint: of two, the later if its probability
-        # is above one half.
-        free = np.eye(scores.shape[1])[
-            (scores[:, 1] > 0.5).astype(int) if two else scores.argmax(1)
-        ]
-        self.rates_ = np.stack([free[group == code].mean(0) for code in codes])
-        self.offsets_ = np.zeros(self.rates_.shape)
+        classes = scores.shape[1]
+        two = classes == 2
+        free = np.eye(classes)[_most_probable(scores)]  # one for the class without a constraint
+        by_group = [free[group == code] for code in codes]
+        self.rates_ = np.stack([part.mean(0) for part in by_group])
+        self.offsets_ = np.zeros_like(self.rates_)
         self.thresholds_ = np.full(len(codes), 0.5)
-        self.cost_ = float((free * (1 - scores)).sum() / len(scores))
+        self.cost_ = _cost(scores, free)
         self.drawn_: dict[tuple[int, ...], Floats] = {}
-        if np.ptp(self.rates_, axis=0).max() <= self.alpha:
+        differences = np.ptp(self.rates_, axis=0)
+        if differences.max() <= self.alpha:
             return
-        assigned = (
-            binary_assignment(scores[:, 1], group, self.alpha)
-            if two
-            else assignment(scores, group, self.alpha)
-        )
-        _, self.rates_, self.cost_ = assigned
+        if two:
+            assigned = binary_assignment(scores[:, 1], group, self.alpha)
+        else:
+            assigned = assignment(scores, group, self.alpha)
+        self.rates_ = assigned.rates
+        self.cost_ = assigned.cost
         for code in codes:
             part = scores[group == code]
             chance = assigned.probability[group == code]
@@ -119,8 +119,10 @@ class XianPostprocessor(ClassifierMixin, PublishedPostprocessor):
                 self.thresholds_[code] = threshold(part[:, 1], chance[:, 1])
             else:
                 self.offsets_[code] = offsets(part, chance)
-            for row in np.flatnonzero(chance.max(1) < 1):
-                self.drawn_[_key(code, part[row])] = chance[row]
+            is_drawn = chance.max(1) < 1
+            for row in np.flatnonzero(is_drawn):
+                key = _key(code, part[row])
+                self.drawn_[key] = chance[row]
 
     def predict(self, X: Table, *, sensitive_features: Table) -> NDArray[Any]:
         """The class of each row, which depends on its group; with ``randomized``, drawn at the
@@ -141,12 +143,15 @@ class XianPostprocessor(ClassifierMixin, PublishedPostprocessor):
         group = self._groups(X, sensitive_features)
         scores = self._scores(self.base_, X, sensitive_features)
         if scores.shape[1] == 2:
-            codes = (scores[:, 1] > self.thresholds_[group]).astype(int)
+            is_accepted = scores[:, 1] > self.thresholds_[group]
+            codes = is_accepted.astype(int)
         else:
-            codes = (2 * scores + self.offsets_[group]).argmax(1)
+            shifted = 2 * scores + self.offsets_[group]
+            codes = shifted.argmax(1)
         if self.randomized and self.drawn_:
-            for row, (code, score) in enumerate(zip(group.tolist(), scores, strict=True)):
-                chance = self.drawn_.get(_key(code, score))
+            for row, code in enumerate(group.tolist()):
+                key = _key(code, scores[row])
+                chance = self.drawn_.get(key)
                 if chance is not None:  # on the margin
                     codes[row] = self.generator_.choice(len(chance), p=chance)
         labels: NDArray[Any] = self.classes_[codes]
@@ -158,9 +163,18 @@ class XianPostprocessor(ClassifierMixin, PublishedPostprocessor):
         return tags
 
 
+def _most_probable(scores: Floats) -> Integers:
+    """The class of each row; of two, the later if its probability is above one half."""
+    if scores.shape[1] > 2:
+        return scores.argmax(1)
+    is_later = scores[:, 1] > 0.5
+    return is_later.astype(int)
+
+
 def _key(code: int, score: Floats) -> tuple[int, ...]:
     """A key for rows of one group and score, independent of other rows."""
-    return (code, *(score * 1e9).round().astype(int).tolist())
+    rounded = (score * 1e9).round()
+    return (code, *rounded.astype(int).tolist())
 
 
 class Assignment(NamedTuple):
@@ -180,15 +194,20 @@ def binary_rates(score: Floats, group: Integers, alpha: float) -> Floats:
     >>> binary_rates(score, group, 0.1)
     array([0.5, 0.6])
     """
-    members = [score[group == code] for code in range(group.max() + 1)]
-    favored = np.array([float((part > 0.5).mean()) for part in members])  # the cheapest shares
-    # share accepted when the first k rows are
-    rates = [np.arange(len(part) + 1) / len(part) for part in members]
-    costs = [
-        (part.sum() + np.append(0.0, np.cumsum(1 - 2 * np.sort(part)[::-1]))) / len(part)
-        for part in members
-    ]
-    return cheapest_rates(rates, costs, np.bincount(group) / len(group), favored, alpha)
+    favored = []  # the cheapest shares
+    rates = []
+    costs = []
+    for code in range(group.max() + 1):
+        part = score[group == code]
+        count = len(part)
+        favored.append(float((part > 0.5).mean()))
+        rates.append(np.arange(count + 1) / count)  # when the first k rows are accepted
+        descending = np.sort(part)[::-1]
+        changes = np.cumsum(1 - 2 * descending)
+        total = part.sum() + np.append(0.0, changes)
+        costs.append(total / count)
+    shares = np.bincount(group) / len(group)
+    return cheapest_rates(rates, costs, shares, np.array(favored), alpha)
 
 
 def accepted(score: Floats, rate: float) -> Floats:
@@ -197,9 +216,11 @@ def accepted(score: Floats, rate: float) -> Floats:
     """
     _, place, counts = np.unique(-score, return_inverse=True, return_counts=True)
     before = np.cumsum(counts) - counts
-    share = (rate * len(score) - before) / counts
-    near = np.abs(share - share.round()) < 1e-9  # a rate of k / n accepts k rows whole
-    share = np.where(near, share.round(), share)
+    left = rate * len(score) - before
+    share = left / counts
+    whole = share.round()
+    near = np.abs(share - whole) < 1e-9  # a rate of k / n accepts k rows whole
+    share = np.where(near, whole, share)
     return share.clip(0, 1)[place]
 
 
@@ -211,7 +232,11 @@ def threshold(score: Floats, probability: Floats) -> float:
     outside = score[probability < 1]
     if not len(outside):
         return -np.inf
-    return float((inside.min() + outside.max()) / 2) if len(inside) else np.inf
+    if not len(inside):
+        return np.inf
+    smallest_accepted = float(inside.min())
+    largest_rejected = float(outside.max())
+    return (smallest_accepted + largest_rejected) / 2
 
 
 def binary_assignment(score: Floats, group: Integers, alpha: float) -> Assignment:
@@ -221,9 +246,17 @@ def binary_assignment(score: Floats, group: Integers, alpha: float) -> Assignmen
     for code, rate in enumerate(rates):
         in_group = group == code
         probability[in_group] = accepted(score[in_group], rate)
-    by_class = np.stack([1 - probability, probability], axis=1)
-    cost = _cost(np.stack([1 - score, score], axis=1), by_class)
-    return Assignment(by_class, np.stack([1 - rates, rates], axis=1), cost)
+    by_class = _of_two_classes(probability)
+    return Assignment(
+        probability=by_class,
+        rates=_of_two_classes(rates),
+        cost=_cost(_of_two_classes(score), by_class),
+    )
+
+
+def _of_two_classes(later: Floats) -> Floats:
+    """Probabilities of both classes, from those of the later one."""
+    return np.stack([1 - later, later], axis=1)
 
 
 def assignment(scores: Floats, group: Integers, alpha: float) -> Assignment:
@@ -232,26 +265,33 @@ def assignment(scores: Floats, group: Integers, alpha: float) -> Assignment:
     """
     n, classes = scores.shape
     groups = int(group.max()) + 1
-    atoms, place, counts = np.unique(
-        np.column_stack([group, scores]), axis=0, return_inverse=True, return_counts=True
-    )
-    place = place.ravel()
+    rows = np.column_stack([group, scores])
+    atoms, place, counts = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
     atom_group = atoms[:, 0].astype(int)
+    atom_scores = atoms[:, 1:]
     m = len(atoms)
-    mass = counts / np.bincount(group)[atom_group]
+    sizes = np.bincount(group)
+    mass = counts / sizes[atom_group]
     mean_by_group = coo_array((mass, (atom_group, np.arange(m))), shape=(groups, m))
-    rates = kron(mean_by_group, np.eye(classes))
-    window = coo_array(np.kron(np.ones((groups, 1)), np.eye(classes)))
-    sums = coo_array(
-        (np.ones(m * classes), (np.repeat(np.arange(m), classes), np.arange(m * classes)))
-    )
-    loss = (counts[:, None] * (1 - atoms[:, 1:])).ravel() / n
+    each_class = np.eye(classes)
+    rates = kron(mean_by_group, each_class)
+    window = coo_array(np.tile(each_class, (groups, 1)))
+    places = np.arange(m * classes)
+    ones = np.ones(m * classes)
+    atom_of_place = np.repeat(np.arange(m), classes)
+    sums = coo_array((ones, (atom_of_place, places)))
+    losses = counts[:, None] * (1 - atom_scores)
+    loss = losses.ravel() / n
     solution = parity_program(loss, rates, window, alpha, sums=sums)
     solved = solution.x[: m * classes].reshape(m, classes)
     solved = np.where(solved > _TIE, solved, 0.0)
     solved /= solved.sum(1, keepdims=True)
-    probability = solved[place]
-    return Assignment(probability, mean_by_group @ solved, _cost(scores, probability))
+    probability = solved[place.ravel()]
+    return Assignment(
+        probability=probability,
+        rates=mean_by_group @ solved,
+        cost=_cost(scores, probability),
+    )
 
 
 def offsets(scores: Floats, probability: Floats) -> Floats:
@@ -261,29 +301,42 @@ def offsets(scores: Floats, probability: Floats) -> Floats:
     Each row requires that its class beat the others; among all offsets that achieve it, those of
     least squared slack.
     """
-    used = np.flatnonzero((probability > 0).any(0))
-    pairs = [(i, j) for i in used for j in used if i != j]
+    is_assigned = probability > 0
+    used = np.flatnonzero(is_assigned.any(0))
     values = np.full(scores.shape[1], -np.inf)
     values[used] = 0.0
-    if not pairs:
+    if len(used) < 2:
         return values
-    bounds = np.array(
-        [(scores[:, j] - scores[:, i])[probability[:, i] > 0].max() for i, j in pairs]
-    )
-    differences = np.array(
-        [(used == j).astype(float) - (used == i).astype(float) for i, j in pairs]
-    )
-    beyond = np.eye(len(pairs)) - differences @ np.linalg.pinv(differences)
-    # Slacks s >= 0 with bounds + s a difference of levels; the small weight picks the shortest of
-    # them.
-    slack, _ = nnls(
-        np.vstack([beyond, 1e-6 * np.eye(len(pairs))]),
-        np.append(-beyond @ bounds, np.zeros(len(pairs))),
-    )
-    levels = np.linalg.lstsq(differences, bounds + slack, rcond=None)[0]
+    bounds = []
+    differences = []
+    for won, lost in permutations(used, 2):
+        margin = scores[:, lost] - scores[:, won]
+        rows = is_assigned[:, won]
+        bounds.append(margin[rows].max())
+        is_lost = (used == lost).astype(float)
+        is_won = (used == won).astype(float)
+        differences.append(is_lost - is_won)
+    levels = _levels(np.array(differences), np.array(bounds))
     values[used] = 2 * (levels[0] - levels)
     return values
 
 
+def _levels(differences: Floats, bounds: Floats) -> Floats:
+    """Levels whose differences are at least the bounds, with least squared slack."""
+    count = len(bounds)
+    every_pair = np.eye(count)
+    beyond = every_pair - differences @ np.linalg.pinv(differences)
+    # Slacks s >= 0 with bounds + s a difference of levels; the small weight picks the shortest of
+    # them.
+    equations = np.vstack([beyond, 1e-6 * every_pair])
+    results = np.append(-beyond @ bounds, np.zeros(count))
+    slack, _ = nnls(equations, results)
+    levels: Floats
+    levels, *_ = np.linalg.lstsq(differences, bounds + slack, rcond=None)
+    return levels
+
+
 def _cost(scores: Floats, probability: Floats) -> float:
-    return float((probability * (1 - scores)).sum() / len(scores))
+    """The expected error of drawing classes with these probabilities."""
+    errors = probability * (1 - scores)
+    return float(errors.sum() / len(scores))

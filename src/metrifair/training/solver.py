@@ -419,7 +419,7 @@ class _Problem:
         """Second moments of the features and the intercept; of many features, only the diagonal."""
         width = self.model.features + 1
         is_wide = self.model.features > _MOST_FEATURES
-        moments = np.zeros((width, width))
+        moments: Floats = np.zeros((width, width))
         least_rows = 2 * width  # products of pieces with fewer rows than columns would be slow
         if is_wide:
             moments = np.zeros(width)
@@ -455,9 +455,9 @@ class _Problem:
             scales = 1 / np.sqrt(variance)
             return np.where(has_spread, scales, 0.0)
         variances, axes = np.linalg.eigh(moments)
-        has_spread = variances > _NO_SPREAD * variances.max()
-        deviation = np.sqrt(variances[has_spread])
-        scaled_axes: Floats = axes[:, has_spread] / deviation
+        is_kept = variances > _NO_SPREAD * variances.max()
+        deviation = np.sqrt(variances[is_kept])
+        scaled_axes: Floats = axes[:, is_kept] / deviation
         return scaled_axes
 
     def along(self, gradient: Floats) -> Floats:
