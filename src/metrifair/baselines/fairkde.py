@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Literal
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
@@ -24,6 +22,7 @@ from metrifair.estimators.settings import as_device, model_for, schedule_for
 from metrifair.problem.cells import Attribute, Cells, compile_cells
 from metrifair.problem.criteria import criterion_named, usual_name
 from metrifair.problem.tables import Table
+from metrifair.support.arrays import Booleans
 from metrifair.support.checks import check_known, check_number
 from metrifair.support.signatures import as_in
 from metrifair.support.user_warnings import warn_user
@@ -108,8 +107,9 @@ class FairKDEClassifier(BatchedNetworkClassifier):
     tail: Literal["exact", "approx"] | None = None
     variant: Literal["method", "reference"] = "method"
 
-    def _accepted(self, X: Table) -> NDArray[np.bool_]:
-        return self.predict_proba(X)[:, 1] >= self.threshold
+    def _accepted(self, X: Table) -> Booleans:
+        probability = self.predict_proba(X)[:, 1]
+        return probability >= self.threshold
 
     def _fit_data(self, data: TrainingData, seed: int) -> Fitted:
         self._check()
@@ -118,14 +118,20 @@ class FairKDEClassifier(BatchedNetworkClassifier):
         criterion = usual_name(self.criterion)
         data.check_cells(CONDITIONED_ON[criterion])
         cells = compared_cells(self.criterion, data.groups)
-        cell = torch.as_tensor(cells.of(data.group[:, None], labels=data.y))
+        codes = cells.of(data.group[:, None], labels=data.y)
+        cell = torch.as_tensor(codes)
         reference = self.variant == "reference"
         all_rows = reference and criterion == "equal_opportunity"
-        which = self.groups or ("first" if reference else "all")
-        member = members(cells, len(data.groups), groups=which, all_rows=all_rows)
+        groups = self.groups or "all"
+        tail = self.tail or "exact"
+        if reference:
+            groups = self.groups or "first"
+            tail = self.tail or "approx"
+        member = members(cells, len(data.groups), groups=groups, all_rows=all_rows)
         source = None
         if reference:
-            source = _shuffled_epochs(cell, member, schedule_for(network, len(data)).batch_size)
+            schedule = schedule_for(network, len(data))
+            source = _shuffled_epochs(cell, member, schedule.batch_size)
         objective = SmoothedRates(
             BINARY,
             cells.comparisons,
@@ -133,7 +139,7 @@ class FairKDEClassifier(BatchedNetworkClassifier):
             bandwidth=self.bandwidth,
             threshold=self.threshold,
             delta=self.delta,
-            tail=self.tail or ("approx" if reference else "exact"),
+            tail=tail,
             cell=cell.to(device),
             member=member.to(device),
         )
@@ -184,9 +190,12 @@ def smoothed_acceptance(
     exact: Tensor = torch.special.ndtr(-z)
     if tail == "exact":
         return exact
-    far = torch.exp(-0.4920 * z.square() - 0.2887 * z.abs() - 1.1893)
-    value = torch.where(z > 0, far, torch.where(z < 0, 1 - far, 0.5))
-    return exact + (value - exact).detach()
+    exponent = -0.4920 * z.square() - 0.2887 * z.abs() - 1.1893
+    far = exponent.exp()
+    near_or_below = torch.where(z < 0, 1 - far, 0.5)
+    value = torch.where(z > 0, far, near_or_below)
+    correction = value - exact
+    return exact + correction.detach()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -206,10 +215,12 @@ class SmoothedRates(Objective):
     def __call__(self, output: Tensor, batch: Batch) -> Terms:
         """Both terms; the batch's samples name rows of the data."""
         samples = batch.samples
-        risk = (samples.weight * self.task.loss(output, samples.y)).mean(-1)
-        return Terms(
-            risk, self.cost(self.task.prediction(output), samples.cell, samples.weight) - risk
-        )
+        losses = self.task.loss(output, samples.y)
+        weighted = samples.weight * losses
+        risk = weighted.mean(-1)
+        score = self.task.prediction(output)
+        cost = self.cost(score, samples.cell, samples.weight)
+        return Terms(risk, cost - risk)
 
     def cost(self, score: Tensor, rows: Tensor, weight: Tensor) -> Tensor:
         """The cost of unequal rates of scores (seeds, strengths, n): quadratic up to ``delta``,
@@ -217,23 +228,27 @@ class SmoothedRates(Objective):
 
         Of each seed's rows (seeds, n) of the data, with weights (seeds, 1, n).
         """
-        # of shape: seeds, terms, 2, n
-        inside = self.member.to(score.dtype)[:, :, self.cell[rows]].movedim(-2, 0)
+        member = self.member.to(score.dtype)
+        by_row = member[:, :, self.cell[rows]]
+        inside = by_row.movedim(-2, 0)  # (seeds, terms, 2, n)
         counts = inside * weight.unsqueeze(1)
-        first, second = (counts / counts.sum(-1, keepdim=True)).unbind(-2)
+        shares = counts / counts.sum(-1, keepdim=True)
+        first, second = shares.unbind(-2)
         accepted = smoothed_acceptance(
             score, bandwidth=self.bandwidth, threshold=self.threshold, tail=self.tail
         )
-        disparity = accepted @ (first - second).transpose(-2, -1)
-        return functional.huber_loss(
-            disparity, torch.zeros_like(disparity), delta=self.delta, reduction="none"
-        ).sum(-1)
+        differences = first - second
+        disparity = accepted @ differences.transpose(-2, -1)
+        zero = torch.zeros_like(disparity)
+        costs = functional.huber_loss(disparity, zero, delta=self.delta, reduction="none")
+        return costs.sum(-1)
 
 
 def compared_cells(criterion: str, groups: Sequence[object]) -> Cells:
     """Cells, and each group compared with the rest, or the only two with each other."""
     attribute = Attribute("sensitive_features", tuple(groups))
-    return compile_cells(criterion_named(criterion), [attribute], classes=(0, 1), contrast="rest")
+    compared = criterion_named(criterion)
+    return compile_cells(compared, [attribute], classes=(0, 1), contrast="rest")
 
 
 def members(cells: Cells, count: int, *, groups: str, all_rows: bool = False) -> Tensor:
@@ -242,15 +257,12 @@ def members(cells: Cells, count: int, *, groups: str, all_rows: bool = False) ->
     ``all_rows`` compares each group with all rows, for every criterion.
     """
     size = int(cells.table.max()) + 1
-    terms = [
-        (comparison.left, comparison.left + comparison.right) for comparison in cells.comparisons
-    ]
-    if count == 2:  # both groups in one comparison
-        terms = [
-            (side, comparison.left + comparison.right)
-            for comparison in cells.comparisons
-            for side in (comparison.left, comparison.right)
-        ]
+    terms = []
+    for comparison in cells.comparisons:
+        both = comparison.left + comparison.right
+        terms.append((comparison.left, both))
+        if count == 2:  # both groups in one comparison
+            terms.append((comparison.right, both))
     if groups == "first":
         terms = terms[::count]
     if all_rows:
@@ -266,17 +278,19 @@ def _shuffled_epochs(cell: Tensor, member: Tensor, batch_size: int) -> EpochSour
     """Plain shuffled batches; one in which a compared set is empty is drawn again."""
     n = len(cell)
     size = min(batch_size, n)
+    steps = n // size
     compared = member[:, 0].bool()  # (terms, cells); the other side is larger
 
     def draw(generators: Sequence[torch.Generator], outputs: Outputs) -> Epoch:  # noqa: ARG001
         complete: list[Tensor] = []
         for _ in range(_MOST_PASSES):
             order = torch.randperm(n, generator=generators[0])
-            batches = order[: n // size * size].view(-1, size)
-            present = compared[:, cell[batches]].any(-1).all(0)
-            complete += batches[present].unbind(0)
-            if len(complete) >= n // size:
-                rows = torch.stack(complete[: n // size])
+            batches = order[: steps * size].view(-1, size)
+            members_present = compared[:, cell[batches]].any(-1)
+            is_complete = members_present.all(0)
+            complete += batches[is_complete].unbind(0)
+            if len(complete) >= steps:
+                rows = torch.stack(complete[:steps])
                 return Epoch(rows.unsqueeze(0), torch.ones(1, 1, size))
         raise DataError(
             f"batches of {size} rows hardly ever contain every group; use a larger batch_size"

@@ -14,12 +14,12 @@ from metrifair.baselines.baseline import CONDITIONED_ON, Fitted, TrainingData, T
 from metrifair.baselines.network import Preprocessor, check_continues, fit_learner
 from metrifair.errors import DataError
 from metrifair.problem.criteria import usual_name
-from metrifair.support.arrays import Floats, Integers
+from metrifair.support.arrays import Booleans, Floats, Integers
 from metrifair.support.checks import check_integer, check_known, check_number, check_switches
 
 
 def tilted_weights(
-    y: Integers, member: NDArray[np.bool_], multipliers: Floats, *, scale: float = 2.0
+    y: Integers, member: Booleans, multipliers: Floats, *, scale: float = 2.0
 ) -> Floats:
     """Weights that undo an exponential tilt of the labels, before they are scaled to mean 1.
 
@@ -30,7 +30,9 @@ def tilted_weights(
     array([0.75, 0.25, 0.5 ])
     """
     exponent = scale * (member @ multipliers.T)  # (n, 2)
-    signed = np.where(y == 1, exponent[:, 0], -exponent[:, 1])
+    of_positive = exponent[:, 0]
+    of_negative = exponent[:, 1]
+    signed = np.where(y == 1, of_positive, -of_negative)
     weights: Floats = np.exp(-np.logaddexp(0.0, -signed))  # the logistic function, without overflow
     return weights.clip(min=1e-12)
 
@@ -38,7 +40,7 @@ def tilted_weights(
 def violations(
     predicted: NDArray[Any],
     y: Integers,
-    member: NDArray[np.bool_],
+    member: Booleans,
     criterion: str,
     weight: Floats | None = None,
 ) -> Floats:
@@ -50,7 +52,8 @@ def violations(
     array([[0.1667],
            [0.1667]])
     """
-    weight = np.ones(len(y)) if weight is None else weight
+    if weight is None:
+        weight = np.ones(len(y))
     all_rows = np.ones(len(y), dtype=bool)
     among = {
         "statistical_parity": (all_rows, all_rows),
@@ -58,12 +61,16 @@ def violations(
         "equalized_odds": (y == 1, y == 0),
     }[criterion]
 
-    def rate(rows: NDArray[np.bool_]) -> float:
+    def rate(rows: Booleans) -> float:
         if not rows.any():
             raise DataError(f"a group has no row that {criterion} compares")
         return float(np.average(predicted[rows], weights=weight[rows]))
 
-    return np.array([[rate(rows) - rate(rows & group) for group in member.T] for rows in among])
+    by_label = []
+    for rows in among:
+        overall = rate(rows)
+        by_label.append([overall - rate(rows & group) for group in member.T])
+    return np.array(by_label)
 
 
 class Round(NamedTuple):
@@ -175,23 +182,28 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
     def _weights(self, data: TrainingData, multipliers: Floats) -> Floats:
         if not self.rounds:
             return data.weight
-        tilted = data.weight * tilted_weights(data.y, _member(data), multipliers, scale=self.scale)
-        return (
-            tilted if self.variant == "reference" else tilted * (data.weight.sum() / tilted.sum())
-        )
+        member = _member(data)
+        factors = tilted_weights(data.y, member, multipliers, scale=self.scale)
+        tilted = data.weight * factors
+        if self.variant == "reference":
+            return tilted
+        ratio = data.weight.sum() / tilted.sum()
+        return tilted * ratio
 
     def _evaluate(self, data: TrainingData, learner: Any, multipliers: Floats) -> Round:
         predicted = np.asarray(learner.predict(data.x))
         constraint_violations = violations(
             predicted, data.y, _member(data), usual_name(self.criterion), data.weight
         )
-        error = float(np.average(predicted != data.y, weights=data.weight))
+        is_wrong = predicted != data.y
+        error = np.average(is_wrong, weights=data.weight)
+        largest = np.abs(constraint_violations).max()
         return Round(
-            float(np.abs(constraint_violations).max()),
-            error,
-            constraint_violations,
-            multipliers,
-            learner,
+            violation=float(largest),
+            error=float(error),
+            violations=constraint_violations,
+            multipliers=multipliers,
+            learner=learner,
         )
 
     def _check(self) -> None:
@@ -205,6 +217,7 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
             check_continues(self.estimator)
 
 
-def _member(data: TrainingData) -> NDArray[np.bool_]:
+def _member(data: TrainingData) -> Booleans:
     """(n, groups)"""
-    return np.equal.outer(data.group, np.arange(len(data.groups)))
+    codes = np.arange(len(data.groups))
+    return np.equal.outer(data.group, codes)

@@ -126,9 +126,17 @@ def make_samples(
     data: TrainingData, cell: Tensor | None = None, *, vector: bool = False
 ) -> Samples:
     """The rows as samples; ``vector`` for models with an output for each class."""
-    y = data.y if vector else data.y.astype(np.float64)
-    cell = torch.zeros(len(data), dtype=torch.long) if cell is None else cell
-    return Samples(torch.as_tensor(data.x), torch.as_tensor(y), cell, torch.as_tensor(data.weight))
+    y = torch.as_tensor(data.y)
+    if not vector:
+        y = y.double()
+    if cell is None:
+        cell = torch.zeros(len(data), dtype=torch.long)
+    return Samples(
+        x=torch.as_tensor(data.x),
+        y=y,
+        cell=cell,
+        weight=torch.as_tensor(data.weight),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,13 +200,15 @@ def weighted_epochs(weights: Floats, batch_size: int) -> EpochSource:
     weight = torch.as_tensor(weights / weights.mean())
     n = len(weight)
     if n <= batch_size:
-        all_rows = Epoch(torch.arange(n).view(1, 1, n), weight.view(1, 1, n))
+        rows = torch.arange(n).view(1, 1, n)
+        all_rows = Epoch(rows, weight.view(1, 1, n))
         return EpochSource(n, (), lambda *_: all_rows, full_batch=True)
     used = n // batch_size * batch_size  # rows of a pass
 
     def draw(generators: Sequence[torch.Generator], _: Outputs) -> Epoch:
-        order = torch.randperm(n, generator=generators[0])[:used].view(1, -1, batch_size)
-        return Epoch(order, weight[order])
+        order = torch.randperm(n, generator=generators[0])
+        rows = order[:used].view(1, -1, batch_size)
+        return Epoch(rows, weight[rows])
 
     return EpochSource(batch_size, (), draw)
 
@@ -229,7 +239,8 @@ class Preprocessor(ClassifierMixin, WeightedEstimator):
             Labels.
         """
         x = features_at_predict(self, X, "estimator_")
-        return self.classes_[np.asarray(self.estimator_.predict(x), dtype=np.int64)]
+        codes = self.estimator_.predict(x)
+        return self.classes_[np.asarray(codes, dtype=np.int64)]
 
     @available_if(_fitted_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Table) -> Floats:
@@ -307,7 +318,10 @@ def fit_learner(
         options["sample_weight"] = weights
     elif np.ptp(weights) > 0:
         odds = weights / weights.sum()
-        sample = data.take(np.random.default_rng(seed).choice(len(data), len(data), p=odds))
+        n = len(data)
+        generator = np.random.default_rng(seed)
+        drawn = generator.choice(n, n, p=odds)
+        sample = data.take(drawn)
     options |= groups_if_accepted(learner.fit, sample.group)
     return learner.fit(sample.x, sample.y, **options)
 

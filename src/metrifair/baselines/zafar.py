@@ -14,7 +14,6 @@ from math import inf, sqrt
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import null_space
 from scipy.optimize import brentq
 from scipy.special import expit
@@ -30,7 +29,7 @@ from metrifair.baselines.baseline import (
 from metrifair.errors import DataError
 from metrifair.problem.criteria import usual_name
 from metrifair.problem.tables import Table
-from metrifair.support.arrays import Floats
+from metrifair.support.arrays import Booleans, Floats
 from metrifair.support.checks import check_known, check_number, check_switches, require
 from metrifair.support.user_warnings import warn_user
 
@@ -118,19 +117,23 @@ class ZafarClassifier(LogOddsMixin, WeightedEstimator):
         self._check()
         scaling = ColumnScale.of(data, intercept=self.fit_intercept and self.variant != "reference")
         loss = Logistic.of(data, scaling, self.ridge)
-        bound = 0.0 if self.tau is None else float(self.tau)
+        bound = float(self.tau or 0.0)
         if self.gamma is not None:
             bound = inf
-        fit = self._mistreatment_fit if self._two_groups else self._covariance_fit
+        fit = self._covariance_fit
+        if self._two_groups:
+            fit = self._mistreatment_fit
         w0, w, covariance = fit(data, loss, bound)
         loss.warn_of_far_scores(w)
         intercept, coefficients = scaling.unscaled(w)
+        reached = covariance(w)
+        largest = float(np.abs(reached).max())
         return {
             "intercept_": intercept,
             "coef_": coefficients,
             "unconstrained_covariance_": covariance(w0),
-            "covariance_": covariance(w),
-            "constraint_violation_": max(0.0, float(np.abs(covariance(w)).max()) - bound),
+            "covariance_": reached,
+            "constraint_violation_": max(0.0, largest - bound),
         }
 
     def _covariance_fit(self, data: TrainingData, loss: Logistic, bound: float) -> Found:
@@ -154,24 +157,27 @@ class ZafarClassifier(LogOddsMixin, WeightedEstimator):
         measures = [Mistreatment.of(data, loss, label) for label in labels]
         w0 = loss.unconstrained()
         w = mistreatment_fit(loss, measures, w0, bound)
-        return (
-            w0,
-            w,
-            lambda weights: np.array([measure.covariance(weights) for measure in measures]),
-        )
+
+        def covariance(weights: Floats) -> Floats:
+            return np.array([measure.covariance(weights) for measure in measures])
+
+        return w0, w, covariance
 
     def _check(self) -> None:
-        check_known("criterion", usual_name(self.criterion), ("statistical_parity", *MISTREATED))
+        criterion = usual_name(self.criterion)
+        check_known("criterion", criterion, ("statistical_parity", *MISTREATED))
         check_switches(fit_intercept=self.fit_intercept)
         check_number("ridge", self.ridge, low=0)
-        for name, value in (("gamma", self.gamma), ("tau", self.tau)):
-            if value is not None:
-                check_number(name, value, low=0)
-        if self.gamma is not None and self.tau is not None:
+        if self.tau is not None:
+            check_number("tau", self.tau, low=0)
+        if self.gamma is None:
+            return
+        check_number("gamma", self.gamma, low=0)
+        if self.tau is not None:
             raise DataError(
                 f"give gamma or tau, not both, got gamma={self.gamma!r} and tau={self.tau!r}"
             )
-        if self.gamma is not None and usual_name(self.criterion) in MISTREATED:
+        if criterion in MISTREATED:
             raise DataError(
                 f"gamma is defined for statistical_parity, not for {self.criterion}; give tau "
                 "instead"
@@ -180,7 +186,7 @@ class ZafarClassifier(LogOddsMixin, WeightedEstimator):
     def _log_odds(self, X: Table) -> Floats:
         return linear_scores(self, X)
 
-    def _accepted(self, X: Table) -> NDArray[np.bool_]:
+    def _accepted(self, X: Table) -> Booleans:
         return self._log_odds(X) > 0  # as the authors decide
 
 
@@ -189,13 +195,19 @@ def covariances(data: TrainingData, design: Floats) -> Floats:
     one for each group.
     """
     shares = data.weight / data.weight.sum()
-    codes = [1] if len(data.groups) == 2 else range(len(data.groups))
-    members = np.stack([data.group == code for code in codes]).astype(np.float64)
-    centered = members - (members @ shares)[:, None]
+    codes = np.arange(len(data.groups))
+    if len(codes) == 2:
+        codes = codes[1:]
+    is_member = np.equal.outer(codes, data.group)
+    members = is_member.astype(np.float64)
+    means = members @ shares
+    centered = members - means[:, None]
     result: Floats = (centered * shares) @ design
     # A vector this short is rounding error, not a covariance.
-    noise = 1e-14 * (np.abs(centered) * shares) @ np.abs(design)
-    return np.where(np.abs(result) <= noise, 0.0, result)
+    sizes = np.abs(centered) * shares
+    noise = 1e-14 * sizes @ np.abs(design)
+    is_noise = np.abs(result) <= noise
+    return np.where(is_noise, 0.0, result)
 
 
 def within(
@@ -207,8 +219,10 @@ def within(
         return w0
     near = w0 if start is None else start
     aim = np.sign(reached) * tau
-    feasible = near + c * (aim - c @ near) / (c @ c)
-    return loss.minimize(feasible, null_space(c[None]))
+    missing = aim - c @ near
+    feasible = near + c * missing / (c @ c)
+    directions = null_space(c[None])
+    return loss.minimize(feasible, directions)
 
 
 def within_loss(loss: Logistic, c: Floats, w0: Floats, gamma: float) -> Floats:
@@ -218,8 +232,12 @@ def within_loss(loss: Logistic, c: Floats, w0: Floats, gamma: float) -> Floats:
     least = loss.value(w0)
     widest = abs(float(c @ w0))
     fairest = within(loss, c, w0, 0.0)
-    if gamma == 0 or loss.value(fairest) <= (1 + gamma) * least:
-        return w0 if gamma == 0 else fairest
+    if gamma == 0:
+        return w0
+    allowed = (1 + gamma) * least
+    if loss.value(fairest) <= allowed:
+        return fairest
+    allowed_root = sqrt(gamma * least)
     latest = fairest
 
     def excess(tau: float) -> float:
@@ -228,11 +246,13 @@ def within_loss(loss: Logistic, c: Floats, w0: Floats, gamma: float) -> Floats:
         """
         nonlocal latest
         if tau == widest:
-            return -sqrt(gamma * least)
+            return -allowed_root
         latest = within(loss, c, w0, tau, latest)
-        return sqrt(max(0.0, loss.value(latest) - least)) - sqrt(gamma * least)
+        increase = loss.value(latest) - least
+        return sqrt(max(0.0, increase)) - allowed_root
 
-    tau = brentq(excess, 0.0, widest, xtol=1e-13 * widest, rtol=1e-13)
+    precision = 1e-13 * widest
+    tau = brentq(excess, 0.0, widest, xtol=precision, rtol=1e-13)
     return within(loss, c, w0, tau, latest)
 
 
@@ -242,7 +262,9 @@ def within_all(loss: Logistic, c: Floats, w0: Floats, tau: float) -> Floats:
         return w0
     cp = require("cvxpy", extra="baselines", purpose="ZafarClassifier with more than two groups")
     w = cp.Variable(len(w0))
-    solve(cp.Problem(cp.Minimize(loss.convex(cp, w)), [cp.abs(c @ w) <= tau]), len(loss.sign))
+    objective = cp.Minimize(loss.convex(cp, w))
+    bounds = [cp.abs(c @ w) <= tau]
+    solve(cp.Problem(objective, bounds), len(loss.sign))
     return np.asarray(w.value)
 
 
@@ -250,38 +272,48 @@ def within_all(loss: Logistic, c: Floats, w0: Floats, tau: float) -> Floats:
 class Mistreatment:
     """Covariance of group and wrong side of the boundary among the rows of one label."""
 
-    margins: tuple[Floats, Floats]  # sign x design of each group's rows with that label
-    shares: tuple[Floats, Floats]  # of the rows in their cell; sum to one
+    margins: list[Floats]  # sign x design of each group's rows with that label
+    shares: list[Floats]  # of the rows in their cell; sum to one
     balance: float  # share of one group among these rows x that of the other
 
     @classmethod
     def of(cls, data: TrainingData, loss: Logistic, label: int) -> Mistreatment:
         """The measure for one label; each group must have rows with it."""
-        cells = [(data.y == label) & (data.group == code) for code in (0, 1)]
-        totals = [float(loss.weight[cell].sum()) for cell in cells]
         signed = loss.sign[:, None] * loss.design
-        (margins0, weight0), (margins1, weight1) = (
-            merged(signed[cell], loss.weight[cell]) for cell in cells
-        )
-        balance = totals[0] * totals[1] / sum(totals) ** 2
-        return cls((margins0, margins1), (weight0 / totals[0], weight1 / totals[1]), balance)
+        margins = []
+        shares = []
+        totals = []
+        for code in (0, 1):
+            cell = (data.y == label) & (data.group == code)
+            weight = loss.weight[cell]
+            total = float(weight.sum())
+            rows, row_weight = merged(signed[cell], weight)
+            margins.append(rows)
+            shares.append(row_weight / total)
+            totals.append(total)
+        first, second = totals
+        return cls(margins, shares, balance=first * second / sum(totals) ** 2)
 
     def mean(self, group: int, w: Floats) -> float:
         """Mean of the margin where it is negative, counting as zero where it is not: concave in
         w.
         """
-        return float(self.shares[group] @ np.minimum(0, self.margins[group] @ w))
+        margins = self.margins[group] @ w
+        negative = np.minimum(0, margins)
+        return float(self.shares[group] @ negative)
 
     def covariance(self, w: Floats) -> float:
         """The quantity that the criterion bounds."""
-        return self.balance * (self.mean(1, w) - self.mean(0, w))
+        difference = self.mean(1, w) - self.mean(0, w)
+        return self.balance * difference
 
     def tangent(self, group: int, w: Floats) -> Floats:
         """The vector whose product with v is the tangent at w of the mean: exact at w, nowhere
         below.
         """
-        wrong = self.margins[group] @ w < 0
-        return (self.shares[group] * wrong) @ self.margins[group]
+        margins = self.margins[group]
+        is_wrong = margins @ w < 0
+        return (self.shares[group] * is_wrong) @ margins
 
 
 def mistreatment_fit(
@@ -298,15 +330,15 @@ def mistreatment_fit(
     for _ in range(ROUNDS):
         moved, slack = solution(w, price)
         # A solver may return less exact weights than requested, but then the loss is constant.
-        is_settled = (
-            np.linalg.norm(moved - w) <= CLOSE
-            or abs(loss.value(moved) / loss.value(w) - 1) <= STILL
-        )
+        distance = np.linalg.norm(moved - w)
+        change = loss.value(moved) / loss.value(w) - 1
+        is_settled = distance <= CLOSE or abs(change) <= STILL
         w = moved
         if is_settled and slack <= CLOSE:
             return w
         price = min(GROWTH * price, HIGHEST_PRICE)
-    excess = max(0.0, max(abs(measure.covariance(w)) for measure in measures) - bound)
+    largest = max(abs(measure.covariance(w)) for measure in measures)
+    excess = max(0.0, largest - bound)
     warn_user(
         f"the convex-concave procedure did not converge in {ROUNDS} rounds; the bound is exceeded "
         f"by {excess:.3g}",
@@ -325,27 +357,27 @@ def convex_round(
     solver finds easier.
     """
     cp = require("cvxpy", extra="baselines", purpose="ZafarClassifier with this criterion")
-    w = cp.Variable(loss.design.shape[1])
+    size = loss.design.shape[1]
+    w = cp.Variable(size)
     price = cp.Parameter(nonneg=True)
-    sides = [
-        (measure, group, cp.Parameter(loss.design.shape[1]))
-        for measure in measures
-        for group in (0, 1)
-    ]
+    sides = [(measure, group) for measure in measures for group in (0, 1)]
     slack = cp.Variable(len(sides), nonneg=True)
-    limits = [
-        measure.balance
-        * (tangent @ w + measure.shares[1 - group] @ cp.pos(-measure.margins[1 - group] @ w))
-        <= bound + slack[k]
-        for k, (measure, group, tangent) in enumerate(sides)
-    ]
-    problem = cp.Problem(
-        cp.Minimize(loss.convex(cp, w) + loss.weight.sum() * price * cp.sum(slack)), limits
-    )
+    tangents = []
+    limits = []
+    for place, (measure, group) in enumerate(sides):
+        tangent = cp.Parameter(size)
+        other = 1 - group
+        wrong = cp.pos(-measure.margins[other] @ w)
+        covariance = measure.balance * (tangent @ w + measure.shares[other] @ wrong)
+        tangents.append(tangent)
+        limits.append(covariance <= bound + slack[place])
+    of_slack = loss.weight.sum() * price * cp.sum(slack)
+    objective = cp.Minimize(loss.convex(cp, w) + of_slack)
+    problem = cp.Problem(objective, limits)
 
     def solution(before: Floats, at_price: float) -> tuple[Floats, float]:
         price.value = at_price
-        for measure, group, tangent in sides:
+        for tangent, (measure, group) in zip(tangents, sides, strict=True):
             tangent.value = measure.tangent(group, before)
         solve(problem, len(loss.sign))
         return w.value, float(slack.value.max())
@@ -358,16 +390,21 @@ def solve(problem: Any, rows: int) -> None:
     solution.
     """
     cp = require("cvxpy", extra="baselines", purpose="a convex program")
-    many = rows > _MANY
-    names = ("eps_abs", "eps_rel") if many else ("tol_gap_abs", "tol_gap_rel", "tol_feas")
-    for tolerance in TOLERANCES[-1:] if many else TOLERANCES:
-        options = {"solver": cp.SCS if many else cp.CLARABEL, **dict.fromkeys(names, tolerance)}
+    solver = cp.CLARABEL
+    names = ["tol_gap_abs", "tol_gap_rel", "tol_feas"]
+    tolerances = TOLERANCES
+    if rows > _MANY:
+        solver = cp.SCS
+        names = ["eps_abs", "eps_rel"]
+        tolerances = TOLERANCES[-1:]
+    for tolerance in tolerances:
+        options = dict.fromkeys(names, tolerance)
         with warnings.catch_warnings():
             # of inaccuracy, which the status reports too
             warnings.simplefilter("ignore", UserWarning)
             try:
                 # or the tolerances of the previous attempt would stay
-                problem.solve(warm_start=False, **options)
+                problem.solve(solver=solver, warm_start=False, **options)
                 status = str(problem.status)
             except cp.SolverError as error:
                 status = str(error)
@@ -401,20 +438,30 @@ class ColumnScale:
         stay as they are.
         """
         shares = data.weight / data.weight.sum()
-        center = shares @ data.x if intercept else np.zeros(data.x.shape[1])
-        spread = np.sqrt(shares @ (data.x - center) ** 2)
+        center = np.zeros(data.x.shape[1])
+        if intercept:
+            center = shares @ data.x
+        squares = (data.x - center) ** 2
+        spread = np.sqrt(shares @ squares)
         rounding = 1e-12 * np.abs(data.x).max(0)
-        return cls(center, np.where(spread > rounding, spread, 1.0), intercept)
+        spread_or_one = np.where(spread > rounding, spread, 1.0)
+        return cls(center, spread_or_one, intercept)
 
     def design(self, x: Floats) -> Floats:
         """Factors of the weights of the scaled problem."""
         scaled = (x - self.center) / self.spread
-        return np.column_stack([np.ones(len(x)), scaled]) if self.intercept else scaled
+        if not self.intercept:
+            return scaled
+        ones = np.ones(len(x))
+        return np.column_stack([ones, scaled])
 
     def unscaled(self, w: Floats) -> tuple[float, Floats]:
         """Intercept and coefficients for the original columns."""
         coef = w[self.intercept :] / self.spread
-        return (float(w[0] - coef @ self.center) if self.intercept else 0.0), coef
+        if not self.intercept:
+            return 0.0, coef
+        intercept = w[0] - coef @ self.center
+        return float(intercept), coef
 
 
 @dataclass(frozen=True, eq=False)
@@ -432,26 +479,31 @@ class Logistic:
         design = scaling.design(data.x)
         shrinkage = np.full(design.shape[1], float(ridge))
         shrinkage[: int(scaling.intercept)] = 0.0
-        return cls(design, 2.0 * data.y - 1, data.weight, shrinkage)
+        sign = 2.0 * data.y - 1
+        return cls(design, sign, data.weight, shrinkage)
 
     def value(self, w: Floats) -> float:
         """The loss at w."""
         losses = np.logaddexp(0, -self.sign * (self.design @ w))
-        return float(self.weight @ losses + self.shrinkage @ w**2 / 2)
+        penalty = self.shrinkage @ w**2 / 2
+        return float(self.weight @ losses + penalty)
 
     def convex(self, cp: Any, w: Any) -> Any:
         """The loss as an expression of cvxpy; equal rows make one term."""
         signed, weight = merged(self.sign[:, None] * self.design, self.weight)
-        return weight @ cp.logistic(-(signed @ w)) + cp.sum(cp.multiply(self.shrinkage / 2, w**2))
+        risk = weight @ cp.logistic(-(signed @ w))
+        squares = cp.multiply(self.shrinkage / 2, w**2)
+        return risk + cp.sum(squares)
 
     def derivatives(self, w: Floats) -> tuple[Floats, Floats]:
         """Gradient and Hessian at w."""
         wrong = expit(-self.sign * (self.design @ w))
-        gradient = -self.design.T @ (self.weight * self.sign * wrong) + self.shrinkage * w
-        hessian = (self.design.T * (self.weight * wrong * (1 - wrong))) @ self.design + np.diag(
-            self.shrinkage
-        )
-        return gradient, hessian
+        columns = self.design.T
+        slopes = self.weight * self.sign * wrong
+        gradient = -columns @ slopes + self.shrinkage * w
+        curvatures = self.weight * wrong * (1 - wrong)
+        hessian = (columns * curvatures) @ self.design
+        return gradient, hessian + np.diag(self.shrinkage)
 
     def minimize(self, start: Floats, directions: Floats | None = None) -> Floats:
         """The minimizer among start + directions u (all of space if there are none), by damped
@@ -459,14 +511,14 @@ class Logistic:
         """
         w = start
         value = self.value(start)
+        along = np.eye(len(w)) if directions is None else directions
         for _ in range(_STEPS):
             gradient, hessian = self.derivatives(w)
+            curvature = along.T @ hessian @ along
+            slope = -along.T @ gradient
             # Least-norm solutions, for columns may depend on each other.
-            along = np.eye(len(w)) if directions is None else directions
-            step = (
-                along
-                @ np.linalg.lstsq(along.T @ hessian @ along, -along.T @ gradient, rcond=None)[0]
-            )
+            lengths, *_ = np.linalg.lstsq(curvature, slope, rcond=None)
+            step = along @ lengths
             decrease = -float(gradient @ step)
             w, value = self._search_step(w, step, value, decrease)
             if decrease <= _SMALL * value or self._separates(w, value):
@@ -512,17 +564,20 @@ class Logistic:
         while length > 1e-12:
             moved = w + length * step
             reached = self.value(moved)
-            if reached <= value - 1e-4 * length * decrease + 1e-15 * value:
+            enough = 1e-4 * length * decrease
+            if reached <= value - enough + 1e-15 * value:
                 return moved, reached
             length /= 2
         return w, value
 
     def _separates(self, w: Floats, value: float) -> bool:
-        return value < _SEPARATED * self.weight.sum() or float(np.linalg.norm(w)) > 1 / _SEPARATED
+        least = _SEPARATED * self.weight.sum()
+        norm = float(np.linalg.norm(w))
+        return value < least or norm > 1 / _SEPARATED
 
 
 def merged(rows: Floats, weight: Floats) -> tuple[Floats, Floats]:
     """The distinct rows, and the sum of each one's weights."""
     distinct, place = np.unique(rows, axis=0, return_inverse=True)
-    sums: Floats = np.bincount(place.ravel(), weight).astype(np.float64)
-    return distinct, sums
+    sums = np.bincount(place.ravel(), weight)
+    return distinct, sums.astype(np.float64)
