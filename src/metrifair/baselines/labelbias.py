@@ -187,8 +187,8 @@ class LabelBiasClassifier(TwoClassMixin, Preprocessor):
         tilted = data.weight * factors
         if self.variant == "reference":
             return tilted
-        ratio = data.weight.sum() / tilted.sum()
-        return tilted * ratio
+        scaled: Floats = tilted * (data.weight.sum() / tilted.sum())
+        return scaled
 
     def _evaluate(self, data: TrainingData, learner: Any, multipliers: Floats) -> Round:
         predicted = np.asarray(learner.predict(data.x))

@@ -18,7 +18,7 @@ from sklearn.base import ClassifierMixin
 from metrifair.baselines.baseline import PublishedPostprocessor
 from metrifair.postprocessing.rates import cheapest_rates, parity_program
 from metrifair.problem.tables import Table
-from metrifair.support.arrays import Floats, Integers
+from metrifair.support.arrays import AnyFloats, Floats, Integers
 from metrifair.support.checks import check_number, check_switches
 
 _TIE = 1e-9  # smaller probabilities in the solution of a linear program count as 0
@@ -166,7 +166,8 @@ class XianPostprocessor(ClassifierMixin, PublishedPostprocessor):
 def _most_probable(scores: Floats) -> Integers:
     """The class of each row; of two, the later if its probability is above one half."""
     if scores.shape[1] > 2:
-        return scores.argmax(1)
+        largest: Integers = scores.argmax(1)
+        return largest
     is_later = scores[:, 1] > 0.5
     return is_later.astype(int)
 
@@ -321,7 +322,7 @@ def offsets(scores: Floats, probability: Floats) -> Floats:
     return values
 
 
-def _levels(differences: Floats, bounds: Floats) -> Floats:
+def _levels(differences: Floats, bounds: Floats) -> AnyFloats:
     """Levels whose differences are at least the bounds, with least squared slack."""
     count = len(bounds)
     every_pair = np.eye(count)
@@ -331,7 +332,6 @@ def _levels(differences: Floats, bounds: Floats) -> Floats:
     equations = np.vstack([beyond, 1e-6 * every_pair])
     results = np.append(-beyond @ bounds, np.zeros(count))
     slack, _ = nnls(equations, results)
-    levels: Floats
     levels, *_ = np.linalg.lstsq(differences, bounds + slack, rcond=None)
     return levels
 

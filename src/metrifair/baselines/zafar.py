@@ -392,7 +392,7 @@ def solve(problem: Any, rows: int) -> None:
     cp = require("cvxpy", extra="baselines", purpose="a convex program")
     solver = cp.CLARABEL
     names = ["tol_gap_abs", "tol_gap_rel", "tol_feas"]
-    tolerances = TOLERANCES
+    tolerances: tuple[float, ...] = TOLERANCES
     if rows > _MANY:
         solver = cp.SCS
         names = ["eps_abs", "eps_rel"]
