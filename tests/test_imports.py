@@ -12,18 +12,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.seams.api import monitor
+from metrifair import monitor
+from metrifair.report import write_html
 from tests.seams.auditing import differences
-from tests.seams.report import charts, html
+from tests.seams.report import charts
 
 HEAVY = ("joblib", "matplotlib", "pandas", "scipy", "sklearn", "torch")
 # a terminal alone shows a status
-PAGES = (charts.__name__, html.__name__, "rich.status")
+PAGES = (charts.__name__, write_html.__module__, "rich.status")
 NO_PAGE = {  # what else a command that writes no page leaves out; polars imports importlib.metadata
     "audit": ("narwhals", differences.__name__, *PAGES),
     "count": ("narwhals", differences.__name__, *PAGES),
-    "merge": ("narwhals", "importlib.metadata", monitor.__name__, "polars", *PAGES),
-    "compare": ("narwhals", "importlib.metadata", monitor.__name__, "polars", *PAGES),
+    "merge": ("narwhals", "importlib.metadata", monitor.__module__, "polars", *PAGES),
+    "compare": ("narwhals", "importlib.metadata", monitor.__module__, "polars", *PAGES),
 }
 COMMAND = """
 import contextlib, io, json, sys

@@ -147,7 +147,7 @@ class _Stacking:
             correction = None
             if not numeric:
                 bias = arrays.take(f"{name}_bias", (None,))
-                slope = arrays.take(f"{name}_slope", (1,)).item()
+                slope = arrays.number(f"{name}_slope")
                 correction = Correction(slope, bias)
                 classes = {
                     label for model in members for label in np.asarray(model.classes_).tolist()

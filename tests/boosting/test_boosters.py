@@ -37,7 +37,6 @@ from metrifair.errors import DataError, Diverged, TooFewSamples
 from metrifair.metrics import energy_distance, kolmogorov_distance
 from tests.flat_options import with_penalty
 from tests.one_split import frontier
-from tests.seams.boosting import xgboost as boosting_xgboost
 
 pytestmark = pytest.mark.extended
 
@@ -437,7 +436,7 @@ def test_xgboost_3_0_trains_classes_from_its_own_constant_and_refuses_further_me
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Run with 3.0.5 too, where the rest of this file passes but for these metrics."""
-    monkeypatch.setattr(boosting_xgboost, "_FROM_3_1", False)
+    monkeypatch.setattr(f"{FairXGBClassifier.__module__}._FROM_3_1", False)
     X, classes, a = (part[:1_000] for part in three_classes())
     fair = made(FairXGBClassifier, 30.0).fit(X, classes, sensitive_features=a).predict_proba(X)
     plain = made(FairXGBClassifier, 0.0).fit(X, classes).predict_proba(X)

@@ -19,7 +19,7 @@ from refusals import left_behind, refusal
 from metrifair import AuditOptions, ReadOptions, audit, audit_file
 from metrifair.errors import DataError
 from tests.flat_options import flat
-from tests.seams.api import audit_columns, read_audit
+from tests.seams.api import read_audit
 from tests.seams.cli import Limit, broken_figures, metrics_argument
 
 N = 160
@@ -132,7 +132,7 @@ def test_every_option_reaches_the_audit(
         asked.update(given, path=path)
         return audit_file(path, **given)
 
-    monkeypatch.setattr(audit_columns, "audit_file", noted)
+    monkeypatch.setattr(f"{audit_file.__module__}.audit_file", noted)
     arguments = [
         "audit", scores, *ASKED, "--group", "region", "--control", "race", "--weight", "w", "--threshold", "0.4",
         "--criterion", "equal_opportunity", "--criterion", "statistical_parity", "--metric", "energy",

@@ -1,6 +1,6 @@
 """Internal names of `metrifair.api` that tests use."""
 
-from metrifair.api import audit_columns, monitor, verification
+from metrifair.api import verification
 from metrifair.api.audit_result import RateTable
 from metrifair.api.compare import read_audit
 from metrifair.api.group_metrics import GroupMetrics

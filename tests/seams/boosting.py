@@ -1,6 +1,6 @@
 """Internal names of `metrifair.boosting` that tests use."""
 
-from metrifair.boosting import objective, problem, xgboost
+from metrifair.boosting import objective, problem
 from metrifair.boosting.dask import LocalRows, SummedRisk, Together, _parts, check_summable
 from metrifair.boosting.objective import (
     LEVELS,

@@ -1,6 +1,6 @@
 """Internal names of `metrifair.report` that tests use."""
 
-from metrifair.report import charts, html, pdf
+from metrifair.report import charts, pdf
 from metrifair.report.audit import page
 from metrifair.report.audit.by_group import reliability_chart
 from metrifair.report.audit.charts import (

@@ -44,6 +44,7 @@ from metrifair.auditing.records import (
     Distribution,
     Finding,
     ProxyRecord,
+    independent_sizes,
 )
 from metrifair.auditing.request import MOST_PAIRED, Plan, Request
 from metrifair.auditing.significance import with_significance
@@ -264,7 +265,7 @@ def _plan(
     }
     assessed = [comparison for comparison in compared if not comparison.unknown_name]
     enough = sum(
-        min(comparison.independent_sizes) >= request.min_group_size for comparison in assessed
+        min(independent_sizes(comparison)) >= request.min_group_size for comparison in assessed
     )
     resampled = {}
     if not sampled:

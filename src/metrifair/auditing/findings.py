@@ -40,6 +40,7 @@ from metrifair.auditing.measure.two_samples import (
 from metrifair.auditing.records import (
     Finding,
     WitnessCurve,
+    independent_sizes,
 )
 from metrifair.auditing.request import Plan
 from metrifair.figures.certificates import (
@@ -72,7 +73,7 @@ def pair_findings(
     """
     part = compared.part
     sizes = compared.sizes
-    enough = min(compared.independent_sizes) >= plan.min_group_size
+    enough = min(independent_sizes(compared)) >= plan.min_group_size
     decided = part.of_predictions and part.scores.are_decisions
     # There may be many scores: they are binned once, and every coarser table is made from these
     # bins.

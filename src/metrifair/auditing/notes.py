@@ -19,6 +19,7 @@ from metrifair.auditing.records import (
     Finding,
     GridError,
     Note,
+    independent_sizes,
 )
 from metrifair.auditing.request import Plan, Threshold
 from metrifair.figures.intervals import FEWEST, FEWEST_DEPENDENT
@@ -310,13 +311,13 @@ def small_notes(findings: Sequence[Finding], min_group_size: int) -> list[Note]:
     small = _distinct(
         (group, finding.attribute, finding.within, size)
         for finding in findings
-        for group, size in zip(finding.groups, finding.independent_sizes, strict=True)
+        for group, size in zip(finding.groups, independent_sizes(finding), strict=True)
         if size < min_group_size
     )
     clustered = any(finding.clusters is not None for finding in findings)
     if small:
         fewest = None
-        if any(min(finding.independent_sizes) < FEWEST for finding in findings):
+        if any(min(independent_sizes(finding)) < FEWEST for finding in findings):
             fewest = FEWEST
         facts = {
             "groups": small,
@@ -330,7 +331,7 @@ def small_notes(findings: Sequence[Finding], min_group_size: int) -> list[Note]:
         for finding in findings
         if finding.cuts
         and finding.metric == "energy"
-        and sum(finding.independent_sizes) < FEWEST_DEPENDENT
+        and sum(independent_sizes(finding)) < FEWEST_DEPENDENT
     )
     if sets:
         facts = {

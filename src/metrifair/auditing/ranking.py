@@ -6,7 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from metrifair.auditing.records import AuditRecord, Decisions, Difference, Finding, Look
+from metrifair.auditing.records import (
+    AuditRecord,
+    Decisions,
+    Difference,
+    Finding,
+    Look,
+    independent_sizes,
+)
 from metrifair.figures.selection_rates import (
     GroupRates,
     headline_groups,
@@ -71,7 +78,7 @@ def sort_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
             place = 2
         if not finding.enough:
             place = 3
-        return place, -min(finding.independent_sizes)
+        return place, -min(independent_sizes(finding))
 
     counts: Counter[tuple[str, int]] = Counter()
     order = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from metrifair.auditing.search_records import SearchRecord
 from metrifair.figures.curves import Curves
@@ -65,6 +65,27 @@ class Divided:
     joint_interval: Interval | None = None
 
 
+class ComparedGroups(Protocol):
+    """Two groups that are compared."""
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The rows of either group."""
+
+    @property
+    def clusters(self) -> tuple[int, int] | None:
+        """The clusters of either group; None: rows are independent."""
+
+
+def independent_sizes(compared: ComparedGroups) -> tuple[int, int]:
+    """The independent observations of either group, which the minimum group size counts: clusters
+    or rows.
+    """
+    if compared.clusters is None:
+        return compared.sizes
+    return compared.clusters
+
+
 @dataclass(frozen=True)
 class Finding:
     """The distance between the scores of two groups, by one metric, within one set of samples.
@@ -112,15 +133,6 @@ class Finding:
     divided: Divided | None = None
     # clusters of either group in the set; None: rows are independent
     clusters: tuple[int, int] | None = None
-
-    @property
-    def independent_sizes(self) -> tuple[int, int]:
-        """The independent observations of either group, which the minimum group size counts:
-        clusters or rows.
-        """
-        if self.clusters is None:
-            return self.sizes
-        return self.clusters
 
     @property
     def assessed(self) -> bool:
@@ -564,13 +576,6 @@ class ComparedFigure(NamedTuple):
     sizes: tuple[int, int] = (0, 0)  # rows of both groups of a distance
     unknown_name: bool = False  # True: the name of a group says that it is not known
     clusters: tuple[int, int] | None = None  # of both groups; None: rows are independent
-
-    @property
-    def independent_sizes(self) -> tuple[int, int]:
-        """The independent observations of both groups: clusters or rows."""
-        if self.clusters is None:
-            return self.sizes
-        return self.clusters
 
     @property
     def names(self) -> Names:

@@ -9,6 +9,7 @@ squares of both (``chance``).
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from dataclasses import dataclass
 from functools import cached_property
 from math import pi, sqrt
@@ -152,7 +153,7 @@ class FoldSides:
         comparisons = len(self.left)
         if len(values) < 2:
             return np.zeros(comparisons)
-        if len(values) > 2:
+        if are_many(values):
             return np.full(comparisons, BRIDGE)
         both = self.left + self.right
         is_upper = scores == values[1]
@@ -178,6 +179,16 @@ class FoldSides:
             shares.append(of_sides)
         explained: Floats = np.mean(shares, axis=0)
         return explained
+
+
+def are_many(values: Sized) -> bool:
+    """Whether chance in scores of these distinct values does not depend on the share of each: more
+    than two.
+
+    >>> are_many([0, 1]), are_many(np.array([0.1, 0.2, 0.3]))
+    (False, True)
+    """
+    return len(values) > 2
 
 
 def _share_between(amounts: Floats, last: Integers) -> float:

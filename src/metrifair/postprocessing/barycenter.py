@@ -107,7 +107,8 @@ class BarycenterPostprocessor(ScorePostprocessor):
             As in ``ScorePostprocessor.learn``.
         """
         row, group, weight = rows.memberships()
-        self.shares_ = np.bincount(group, weight) / weight.sum()
+        weight_of_groups = np.bincount(group, weight)
+        self.shares_ = weight_of_groups / weight.sum()
         score = rows.score[row]
         distributions = []
         for code in range(len(self.groups_)):
@@ -122,15 +123,18 @@ class BarycenterPostprocessor(ScorePostprocessor):
             self._warn_of_ties(rows)
 
     def _warn_of_ties(self, rows: Calibration) -> None:
-        members = [rows.group == code for code in range(len(self.groups_))]
+        weight = rows.weight
 
         def farthest(score: Floats) -> float:
-            return max(
-                wasserstein_distance(score[part], score, rows.weight[part], rows.weight)
-                for part in members
-            )
+            distances = []
+            for code in range(len(self.groups_)):
+                part = rows.group == code
+                distance = wasserstein_distance(score[part], score, weight[part], weight)
+                distances.append(distance)
+            return max(distances)
 
-        after = farthest(self._fair(rows.score, rows.group))
+        fair = self._fair(rows.score, rows.group)
+        after = farthest(fair)
         before = farthest(rows.score)
         # Groups of different sizes differ by a row even where nothing is tied.
         smallest = np.bincount(rows.group).min()
@@ -152,7 +156,8 @@ class BarycenterPostprocessor(ScorePostprocessor):
         """
         arrays = {"shares": self.shares_}
         for place, distribution in enumerate(self.distributions_):
-            arrays |= {f"values{place}": distribution.values, f"upto{place}": distribution.upto}
+            arrays[f"values{place}"] = distribution.values
+            arrays[f"upto{place}"] = distribution.upto
         if not self.needs_group:
             levels, prices, shares, width = self.blind_map_
             arrays |= {
@@ -205,7 +210,8 @@ class BarycenterPostprocessor(ScorePostprocessor):
         """
         if self.tolerance == 1:
             return scores
-        return self._toward_fair(scores, self._fair(scores, groups))
+        fair = self._fair(scores, groups)
+        return self._toward_fair(scores, fair)
 
     def adjust_blind(self, scores: Floats, probabilities: Floats) -> Floats:
         """The mean of each score and the fair score, by predicted groups.
@@ -222,7 +228,8 @@ class BarycenterPostprocessor(ScorePostprocessor):
         """
         if self.tolerance == 1:
             return scores
-        return self._toward_fair(scores, self.blind_map_(scores, probabilities))
+        fair = self.blind_map_(scores, probabilities)
+        return self._toward_fair(scores, fair)
 
     def _toward_fair(self, scores: Floats, fair: Floats) -> Floats:
         """The mean of both, weighted by the tolerance."""
@@ -248,7 +255,9 @@ def _restored_distribution(arrays: Arrays, place: int) -> EmpiricalDistribution:
     """The scores of a group, from a file."""
     values = arrays.take(f"values{place}", (None,))
     upto = arrays.take(f"upto{place}", (len(values),))
-    if not len(values) or (np.diff(values) < 0).any() or (np.diff(upto, prepend=0.0) <= 0).any():
+    ascends = (np.diff(values) >= 0).all()
+    has_weight = (np.diff(upto, prepend=0.0) > 0).all()
+    if not (len(values) and ascends and has_weight):
         raise ModelFileError("the file does not describe a model: its scores do not ascend")
     return EmpiricalDistribution(values, upto)
 
@@ -258,7 +267,7 @@ def _restored_map(arrays: Arrays, groups: int) -> BlindMap:
     levels = arrays.take("levels", (None,))
     prices = arrays.take("prices", (len(levels), groups))
     shares = arrays.take("guessed_shares", (groups,))
-    width = arrays.take("width", (1,)).item()
+    width = arrays.number("width")
     if not (len(levels) and width > 0 and (shares > 0).all()):
         raise ModelFileError(
             "the file does not describe a model: its levels are not those of scores"

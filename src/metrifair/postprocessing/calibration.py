@@ -123,7 +123,8 @@ class IntersectedGroups(NamedTuple):
         """
         if problem.probabilities is not None:
             return cls._from_probabilities(problem, problem.probabilities, sets)
-        has_groups = (problem.groups != UNKNOWN).all(1)
+        is_known = problem.groups != UNKNOWN
+        has_groups = is_known.all(1)
         seen = np.unique(problem.groups[has_groups], axis=0)
         attributes = problem.scheme.attributes
         for name, member in sets.items():
@@ -152,7 +153,8 @@ class IntersectedGroups(NamedTuple):
     ) -> IntersectedGroups:
         """All groups; a group of which less than one row is expected in a set is an error."""
         for name, member in sets.items():
-            expected = np.nansum(probabilities.values[member], axis=0)
+            inside = probabilities.values[member]
+            expected = np.nansum(inside, axis=0)
             fewest = expected.min()
             if fewest < 1:
                 group = probabilities.groups[expected.argmin()]
@@ -183,7 +185,8 @@ class IntersectedGroups(NamedTuple):
         numbers = numbered(groups)
         last = len(seen) - 1
         place = np.searchsorted(seen, numbers).clip(max=last)
-        return np.where(seen[place] == numbers, place, UNKNOWN)
+        is_seen = seen[place] == numbers
+        return np.where(is_seen, place, UNKNOWN)
 
     @property
     def names(self) -> tuple[object, ...]:
@@ -428,7 +431,8 @@ class ScorePostprocessor(Saved, Postprocessor):
             accepted = score > self.generator_.uniform(size=len(score))
         else:
             accepted = score >= 0.5
-        code = np.where(accepted, self.positive_, 1 - self.positive_)
+        negative = 1 - self.positive_
+        code = np.where(accepted, self.positive_, negative)
         return self.classes_[code]
 
     @available_if(lambda self: not (self.decides or is_regressor(self)))  # type: ignore[untyped-decorator]
@@ -446,7 +450,8 @@ class ScorePostprocessor(Saved, Postprocessor):
             Probabilities, in the order of ``classes_``.
         """
         score = self._adjusted(X, sensitive_features)
-        columns = [score, 1 - score]
+        other = 1 - score
+        columns = [score, other]
         if self.positive_:
             columns.reverse()
         return np.stack(columns, axis=1)
@@ -558,12 +563,14 @@ class ScorePostprocessor(Saved, Postprocessor):
             raise ModelFileError(
                 "the file does not describe a model: its groups are not those of its attributes"
             )
-        self.crossed_ = IntersectedGroups(scheme, np.unique(seen, axis=0))
+        seen = np.unique(seen, axis=0)
+        self.crossed_ = IntersectedGroups(scheme, seen)
         self.groups_ = self.crossed_.names
         self._used_group = guess is None
         if guess is not None:
-            bias = arrays.take("bias", (len(seen) * self._cells_per_group,))
-            slope = arrays.take("slope", (1,)).item()
+            count = len(seen) * self._cells_per_group
+            bias = arrays.take("bias", (count,))
+            slope = arrays.number("slope")
             # a cell may have had no row
             cells = set(np.asarray(guess.classes_).tolist())
             if not cells <= set(range(len(bias))):
@@ -618,7 +625,8 @@ class ScorePostprocessor(Saved, Postprocessor):
         else:
             self.base_ = training.fit(self._template(), np.arange(count))
             score = self._calibration_scores(training, folds, weight)
-        with_group = np.flatnonzero(group != UNKNOWN)
+        has_group = group != UNKNOWN
+        with_group = np.flatnonzero(has_group)
         rows = Calibration(
             problem.take(with_group),
             score=score[with_group],
@@ -688,8 +696,10 @@ class ScorePostprocessor(Saved, Postprocessor):
         self.group_model_, cells = fit_group_model(
             features, template, cells=count, weight=weight, folds=folds
         )
-        first = np.append(True, np.diff(row) > 0)
-        return np.asarray(cells[first])  # memberships of a row have the same features
+        # memberships of a row have the same features
+        is_new_row = np.diff(row) > 0
+        first = np.append(True, is_new_row)
+        return np.asarray(cells[first])
 
     def _check_cells_of_folds(self, cell: Integers, folds: Integers, group: Integers) -> None:
         """Raise TooFewSamples if the rows outside a fold have one cell only."""

@@ -58,14 +58,16 @@ class Correction(NamedTuple):
             of_slope = (share @ (off * logs)).sum()
             of_bias = share @ off
             likelihood = share @ log_probabilities[rows, code]
-            return -float(likelihood), np.append(of_slope, of_bias)
+            slopes = np.append(of_slope, of_bias)
+            return -float(likelihood), slopes
 
         classes = chances.shape[1]
         start = np.append(1.0, np.zeros(classes))
         bounds = [(0.0, 10.0), *[(None, None)] * classes]
         best = _minimizer(loss, start, bounds=bounds)
         bias = best[1:]
-        return cls(float(best[0]), bias - bias.mean())
+        slope = float(best[0])
+        return cls(slope, bias - bias.mean())
 
     def __call__(self, chances: Floats) -> Floats:
         """The calibrated probabilities."""
@@ -74,7 +76,8 @@ class Correction(NamedTuple):
 
 
 def _logs(chances: Floats) -> Floats:
-    return np.log(np.maximum(chances, _LEAST))
+    positive = np.maximum(chances, _LEAST)
+    return np.log(positive)
 
 
 class GroupModel(NamedTuple):
@@ -90,7 +93,8 @@ class GroupModel(NamedTuple):
         X = unmasked(X, as_numbers=True)
         predicted = reused(lambda: self.model.predict_proba(X), self.model, X)
         cells = len(self.correction.bias)
-        return self.correction(_all_cells(self.model, predicted, cells))
+        complete = _all_cells(self.model, predicted, cells)
+        return self.correction(complete)
 
 
 def _minimizer(
@@ -162,7 +166,8 @@ class BlindMap(NamedTuple):
         # Minus the squared distance, but for the squared score, which all levels share: that of a
         # score far away would be infinite.
         center = self.levels.mean()
-        place = np.clip(score - center, -_LARGEST, _LARGEST)[:, None]
+        place = (score - center)[:, None]
+        place = np.clip(place, -_LARGEST, _LARGEST)
         level = self.levels - center
         closeness = (2 * place - level) * level
         inside = (closeness - priced) / self.width**2
@@ -189,8 +194,8 @@ def blind_map(score: Floats, chances: Floats, weight: Floats) -> BlindMap:
     shares = share @ chances
     away = chances / shares - 1
     width = 1 / (_LEVELS - 1)
-    distance = (score[:, None] - levels) / span
-    closeness = -(distance**2)
+    distance = score[:, None] - levels
+    closeness = -((distance / span) ** 2)
 
     def dual(flat_prices: Floats) -> tuple[float, Floats]:
         prices = flat_prices.reshape(_LEVELS, -1)
@@ -199,16 +204,18 @@ def blind_map(score: Floats, chances: Floats, weight: Floats) -> BlindMap:
         spread = np.exp(inside - top)
         sums = spread.sum(1)
         logs = top[:, 0] + np.log(sums)
-        value = float(share @ logs)
+        value = float(share @ logs) * width**2
         spread = spread / sums[:, None]
         spread *= share[:, None]
         slopes = -(spread.T @ away)
-        return value * width**2, slopes.ravel()
+        return value, slopes.ravel()
 
-    start = np.zeros(_LEVELS * chances.shape[1])
+    groups = chances.shape[1]
+    start = np.zeros(_LEVELS * groups)
     options = {"maxiter": 1_000, "gtol": 1e-4}
     prices = _minimizer(dual, start, options=options) * span**2
-    return BlindMap(levels, prices.reshape(_LEVELS, -1), shares, width * span)
+    prices = prices.reshape(_LEVELS, groups)
+    return BlindMap(levels, prices, shares, width * span)
 
 
 # --- decisions
@@ -224,7 +231,8 @@ class BlindRule(NamedTuple):
 
     def __call__(self, price: Floats, cells: Floats) -> Floats:
         """The probability that each row is accepted."""
-        gain = -price - cells @ self.prices - self.least
+        price_of_cells = cells @ self.prices
+        gain = -price - price_of_cells - self.least
         if self.width:
             return expit(gain / self.width)
         return (gain >= 0).astype(np.float64)
@@ -254,10 +262,12 @@ def blind_coin(
 
     def dual(prices: Floats) -> tuple[float, Floats]:
         prices_of_cells = prices @ differences
-        gain = (-price - normalized @ prices_of_cells) / width
-        mean = float(share @ np.logaddexp(0, gain))
-        value = width * mean + tolerance * prices.sum()
-        rates = (share * expit(gain)) @ normalized
+        gain = -price - normalized @ prices_of_cells
+        gain /= width
+        softplus = np.logaddexp(0, gain)
+        value = width * float(share @ softplus) + tolerance * prices.sum()
+        accepted = share * expit(gain)
+        rates = accepted @ normalized
         return value, tolerance - differences @ rates
 
     pairs = len(first)
@@ -284,14 +294,17 @@ def blind_cut(
     losses = weight * price
     count = int(sets.max()) + 1
     window = csr_array(np.eye(count)[sets])
-    program = parity_program(losses / total, csr_array(rates.T), window, tolerance)
-    upper, lower = np.split(-program.ineqlin.marginals, 2)
+    variables = csr_array(rates.T)
+    program = parity_program(losses / total, variables, window, tolerance)
+    marginals = -program.ineqlin.marginals
+    upper, lower = np.split(marginals, 2)
     prices = (upper - lower) * total / mass
     rule = BlindRule(prices, np.inf, 0.0)
     cheapest = np.inf
     limit = tolerance + len(sets) * rates.max()
     for part in _PARTS:
-        gain = -price - cells @ (part * prices)
+        scaled = part * prices
+        gain = -price - cells @ scaled
         order = np.argsort(-gain)
         gains = np.concatenate([[np.inf], gain[order], [-np.inf]])
         falls = -np.diff(gains)
@@ -304,16 +317,19 @@ def blind_cut(
         if loss[best] < cheapest:
             cheapest = loss[best]
             count = counts[best]
-            threshold = (gains[count] + gains[count + 1]) / 2
-            rule = BlindRule(part * prices, float(threshold), 0.0)
+            above = gains[count]
+            below = gains[count + 1]
+            threshold = (above + below) / 2
+            rule = BlindRule(scaled, float(threshold), 0.0)
     return rule
 
 
 def _sums_of_first(values: Floats, counts: Integers) -> Floats:
     """Sums of the first rows, of so many rows each."""
-    none = np.zeros((1, *values.shape[1:]))
+    none = np.zeros_like(values[:1])
     sums = np.cumsum(values, axis=0)
-    return np.concatenate([none, sums])[counts]
+    sums = np.concatenate([none, sums])
+    return sums[counts]
 
 
 def _largest_gap(rates: Floats, sets: Integers) -> Floats:

@@ -278,7 +278,8 @@ Predict = Callable[[Any, Integers], Floats]
 def rounding_error(values: Floats, typical: float | None = None) -> Floats:
     """The distance from each value within which another value counts as equal to it."""
     if typical is None:
-        typical = float(np.median(np.abs(values)))
+        sizes = np.abs(values)
+        typical = float(np.median(sizes))
     return _ROUNDING * np.abs(values) + _CANCELLED * typical
 
 
@@ -295,10 +296,11 @@ def assign_folds(
         return _assign_clusters(most, labels, group, seed, clusters)
     rows = np.unique(labels, return_counts=True)[1]
     count = min(most, int(rows.min()))
-    at_random = np.random.RandomState(seed).random(len(labels))
+    size = len(labels)
+    at_random = np.random.RandomState(seed).random(size)
     order = np.lexsort((at_random, group, labels))
-    folds = np.empty(len(labels), dtype=np.int64)
-    folds[order] = np.arange(len(labels)) % max(count, 1)
+    folds = np.empty(size, dtype=np.int64)
+    folds[order] = np.arange(size) % max(count, 1)
     return folds
 
 

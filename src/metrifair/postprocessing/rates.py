@@ -39,7 +39,8 @@ class EmpiricalDistribution:
         if weight is None:
             weight = np.ones(len(values))
         order = np.argsort(values, kind="stable")
-        return cls(values[order], np.cumsum(weight[order]))
+        upto = np.cumsum(weight[order])
+        return cls(values[order], upto)
 
     @property
     def total(self) -> float:
@@ -49,7 +50,8 @@ class EmpiricalDistribution:
     @property
     def shares_upto(self) -> Floats:
         """The share of the weight below the first value, which is 0, and up to each value."""
-        return np.append(0.0, self.upto / self.total)
+        shares = self.upto / self.total
+        return np.append(0.0, shares)
 
     def ranks(self, values: Floats) -> tuple[Floats, Floats]:
         """The shares of the weight below each value, and up to it; between two scores they are
@@ -58,8 +60,9 @@ class EmpiricalDistribution:
         >>> EmpiricalDistribution.of(np.array([1.0, 2.0, 2.0, 4.0])).ranks(np.array([2.0, 3.0]))
         (array([0.25, 0.75]), array([0.75, 0.75]))
         """
-        typical = np.median(np.abs(self.values))
-        rounding = rounding_error(values, float(typical))
+        sizes = np.abs(self.values)
+        typical = float(np.median(sizes))
+        rounding = rounding_error(values, typical)
         lower = np.searchsorted(self.values, values - rounding, side="left")
         upper = np.searchsorted(self.values, values + rounding, side="right")
         # A value below all others has the rank of the smallest one.
@@ -99,9 +102,11 @@ class EmpiricalDistribution:
         np.divide(mean, width, out=mean, where=wide)
         # Within one value it is that value to the last digit: order is kept.
         last = self.quantile(upto)
-        first = self._value_at((below + _ROUNDING) * self.total)
+        first_rank = below + _ROUNDING
+        first = self._value_at(first_rank * self.total)
         first = np.minimum(first, last)
-        return np.where(wide, mean.clip(first, last), last)
+        within = mean.clip(first, last)
+        return np.where(wide, within, last)
 
 
 def barycenter(
@@ -164,8 +169,8 @@ def rate_curve(score: Floats, member: Floats, price: Floats) -> Curve:
     accepted = [sums_upto(np.bincount(place, weight)) for weight in member.T]
     # Divided by the last sum itself: the last rates are exactly 1.
     rates = [sums / sums[-1] for sums in accepted]
-    loss = sums_upto(np.bincount(place, price))
-    return Curve(thresholds, np.stack(rates, axis=1), loss)
+    losses = np.bincount(place, price)
+    return Curve(thresholds, np.stack(rates, axis=1), sums_upto(losses))
 
 
 def lower_hull(x: Floats, y: Floats) -> Integers:
@@ -205,13 +210,15 @@ def cheapest_rates(
         return favored
     corners = np.concatenate(rates)
     highest = 1 - tolerance
-    starts = np.concatenate([corners, corners - tolerance])
+    before_corners = corners - tolerance
+    starts = np.concatenate([corners, before_corners])
     inside = (starts > 0) & (starts < highest)
     starts = np.append(starts[inside], [0.0, highest])
     starts = np.unique(starts)
     total = np.zeros(len(starts))
+    ends = starts + tolerance
     for share, best, rate, loss in zip(shares, favored, rates, losses, strict=True):
-        nearest = np.clip(best, starts, starts + tolerance)
+        nearest = np.clip(best, starts, ends)
         total += share * np.interp(nearest, rate, loss)
     start = starts[total.argmin()]
     return np.clip(favored, start, start + tolerance)
@@ -247,7 +254,8 @@ def best_mixtures(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
 def _mixture_at(rate: float, corner_rates: Floats, threshold: Floats) -> Mixture:
     """The two thresholds that have this rate together."""
     last = len(corner_rates) - 1
-    after = int(np.searchsorted(corner_rates, rate).clip(1, last))
+    place = np.searchsorted(corner_rates, rate)
+    after = int(place.clip(1, last))
     before = after - 1
     low = corner_rates[before]
     high = corner_rates[after]
@@ -277,8 +285,9 @@ def parity_program(
     at_most = hstack([rates, -window])
     at_least = hstack([-rates, window])
     count = rates.shape[0]
+    no_loss = np.zeros(starts)
     solution = linprog(
-        np.append(loss, np.zeros(starts)),
+        np.append(loss, no_loss),
         A_ub=vstack([at_most, at_least]),
         b_ub=np.repeat([tolerance, 0.0], count),
         A_eq=sums_of_variables,
@@ -316,7 +325,8 @@ def _program(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
         rates_of_groups = [csr_array(hull.rate[:, [number]].T) for hull in hulls]
         rates.append(block_diag(rates_of_groups))
     of_each_group = np.ones((len(hulls), 1))
-    window = np.kron(np.eye(sets), of_each_group)
+    of_each_set = np.eye(sets)
+    window = np.kron(of_each_set, of_each_group)
     losses = [hull.loss for hull in hulls]
     sums = block_diag([csr_array(np.ones((1, len(loss)))) for loss in losses])
     loss = np.concatenate(losses)
@@ -409,8 +419,9 @@ def _thresholds_of_two_rates(curves: Sequence[Curve], tolerance: float) -> Float
 
 def _inside(rate: Floats, starts: Floats, tolerance: float) -> Booleans:
     """Which points (columns) lie in which windows (rows)."""
-    low = starts[:, None] - _NONE
-    high = starts[:, None] + tolerance + _NONE
+    starts = starts[:, None]
+    low = starts - _NONE
+    high = starts + tolerance + _NONE
     return (rate >= low) & (rate <= high)
 
 
@@ -439,8 +450,9 @@ def _least_within(
     doublings = np.log2(np.maximum(size, 1))
     level = doublings.astype(int)
     level[size <= 0] = -1
-    least = np.full(len(starts), np.inf)
-    places = np.zeros(len(starts), dtype=np.int64)
+    count = len(starts)
+    least = np.full(count, np.inf)
+    places = np.zeros(count, dtype=np.int64)
     for depth, table in enumerate(tables):
         at_depth = level == depth
         left = first[at_depth]

@@ -160,9 +160,10 @@ class ThresholdPostprocessor(ScorePostprocessor):
         rows : Calibration
             As in ``ScorePostprocessor.calibrate``.
         """
-        self.prices_ = _prices(self.utility, rows.problem)
-        sets = self._sets(rows.problem).values()
-        members = np.stack(list(sets), axis=1)
+        problem = rows.problem
+        self.prices_ = _prices(self.utility, problem)
+        sets = list(self._sets(problem).values())
+        members = np.stack(sets, axis=1)
         if rows.cells is None:
             chances = self._cut(rows, members)
         else:
@@ -172,8 +173,9 @@ class ThresholdPostprocessor(ScorePostprocessor):
         chances = chances[row]
         rates = []
         for in_group in self._rows_of_groups(group):
-            accepted = chances[in_group] @ weights[in_group]
-            rates.append(accepted / weights[in_group].sum(0))
+            weights_in_group = weights[in_group]
+            accepted = chances[in_group] @ weights_in_group
+            rates.append(accepted / weights_in_group.sum(0))
         self.rates_ = np.stack(rates)
 
     def _rows_of_groups(self, group: Integers) -> list[Booleans]:
@@ -206,7 +208,8 @@ class ThresholdPostprocessor(ScorePostprocessor):
         curves = []
         smallest = np.inf  # number of rows of a set of a group
         for in_group in self._rows_of_groups(rows.group):
-            curve = rate_curve(rows.score[in_group], sets[in_group], price[in_group])
+            score = rows.score[in_group]
+            curve = rate_curve(score, sets[in_group], price[in_group])
             curves.append(curve)
             sizes = members[in_group].sum(0)
             smallest = min(smallest, sizes.min())
@@ -218,7 +221,8 @@ class ThresholdPostprocessor(ScorePostprocessor):
             cuts = best_thresholds(curves, min(1.0, tolerance))
             mixtures = [_single(cut) for cut in cuts]
         curve = rate_curve(rows.score, weight, price)
-        best_cut = curve.threshold[curve.loss.argmin()]
+        best = curve.loss.argmin()
+        best_cut = curve.threshold[best]
         self.thresholds_ = (*mixtures, _single(best_cut))
         return self.adjust(rows.score, rows.group)
 
@@ -226,7 +230,8 @@ class ThresholdPostprocessor(ScorePostprocessor):
         """Cells of each group that the criterion compares: the group, or the group with each of
         the labels.
         """
-        first_cells = self._cells_per_group * np.arange(len(self.groups_))
+        groups = np.arange(len(self.groups_))
+        first_cells = self._cells_per_group * groups
         labels = self._labels or (0,)
         return np.concatenate([first_cells + label for label in labels])
 
@@ -238,7 +243,8 @@ class ThresholdPostprocessor(ScorePostprocessor):
         dict of ndarrays
             Losses, rates, and the thresholds or the rule.
         """
-        arrays = {"prices": np.array(self.prices_), "rates": self.rates_}
+        prices = np.array(self.prices_)
+        arrays = {"prices": prices, "rates": self.rates_}
         if not self.needs_group:
             rule = self.blind_rule_
             arrays |= {
@@ -265,7 +271,7 @@ class ThresholdPostprocessor(ScorePostprocessor):
             As in ``ScorePostprocessor.restore``.
         """
         negative, positive = arrays.take("prices", (2,)).tolist()
-        self.prices_ = negative, positive
+        self.prices_ = (negative, positive)
         groups = len(self.groups_)
         compared = len(self._compared_cells())
         self.rates_ = arrays.take("rates", (groups, compared // groups))
@@ -274,19 +280,20 @@ class ThresholdPostprocessor(ScorePostprocessor):
             self.thresholds_ = tuple(mixtures)
             return
         rule = arrays.take("rule", (compared,))
-        least = arrays.take("least", (1,), finite=False).item()
-        width = arrays.take("width", (1,)).item()
+        least = arrays.number("least", finite=False)
+        width = arrays.number("width")
         if np.isnan(least) or width < 0:
             raise ModelFileError("the file does not describe a model: its rule has no step")
         self.blind_rule_ = BlindRule(rule, least, width)
-        slope = arrays.take("score_slope", (1,)).item()
+        slope = arrays.number("score_slope")
         bias = arrays.take("score_bias", (2,))
         self.correction_ = Correction(slope, bias)
 
     def _expected_price(self, score: Floats) -> Floats:
         """The expected loss of accepting rows with these scores, by calibrated probabilities."""
         chances = self.correction_(_of_both_classes(score))
-        price: Floats = chances @ np.array(self.prices_)
+        prices = np.array(self.prices_)
+        price: Floats = chances @ prices
         return price
 
     def adjust(self, scores: Floats, groups: Integers) -> Floats:
@@ -307,7 +314,8 @@ class ThresholdPostprocessor(ScorePostprocessor):
         for code in (*range(len(self.groups_)), UNKNOWN):
             in_group = groups == code
             thresholds, chances = self.thresholds_[code]
-            passed = scores[in_group, None] >= thresholds
+            score = scores[in_group, None]
+            passed = score >= thresholds
             accepted[in_group] = passed @ chances
         return accepted
 
@@ -325,7 +333,8 @@ class ThresholdPostprocessor(ScorePostprocessor):
             Probabilities.
         """
         cells = probabilities[:, self._compared_cells()]
-        return self.blind_rule_(self._expected_price(scores), cells)
+        price = self._expected_price(scores)
+        return self.blind_rule_(price, cells)
 
 
 def _of_both_classes(score: Floats) -> Floats:
@@ -335,14 +344,17 @@ def _of_both_classes(score: Floats) -> Floats:
 
 def _single(threshold: float) -> Mixture:
     """One threshold, without randomization."""
-    return Mixture(np.array([threshold]), np.ones(1))
+    thresholds = np.array([threshold])
+    return Mixture(thresholds, np.ones(1))
 
 
 def _restored_mixture(arrays: Arrays, place: int) -> Mixture:
     """The thresholds of a group, from a file."""
     threshold = arrays.take(f"threshold{place}", (None,), finite=False)
     probability = arrays.take(f"probability{place}", (len(threshold),))
-    if np.isnan(threshold).any() or (probability < 0).any() or abs(probability.sum() - 1) > 1e-6:
+    off = abs(probability.sum() - 1)
+    is_distribution = (probability >= 0).all() and off <= 1e-6
+    if np.isnan(threshold).any() or not is_distribution:
         raise ModelFileError(
             "the file does not describe a model: its thresholds have no probabilities"
         )

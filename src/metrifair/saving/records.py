@@ -115,6 +115,11 @@ class Arrays:
             raise ModelFileError(f"array {name!r} contains numbers that are not finite")
         return np.array(array, order="C")
 
+    def number(self, name: str, *, finite: bool = True) -> float:
+        """The only number of the array of this name."""
+        number: float = self.take(name, (1,), finite=finite).item()
+        return number
+
     def check_all_taken(self) -> None:
         """Raise a ModelFileError if the file contains more than the model."""
         if self._left:

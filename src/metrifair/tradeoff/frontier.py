@@ -24,7 +24,7 @@ from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError, Remedy, TooFewSamples
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.figures.attenuation import overlaps_of_rows, r_squared
-from metrifair.figures.fold_gaps import FoldSides, gap_without_chance
+from metrifair.figures.fold_gaps import FoldSides, are_many, gap_without_chance
 from metrifair.figures.utility import (
     CONSTANT,
     UTILITIES,
@@ -513,7 +513,7 @@ class _FoldSearch:
         estimators = [last_step(family.estimator) for family in self.families]
         if all(isinstance(one, ThresholdPostprocessor) for one in estimators):
             return
-        if not _has_many_values(request.X):
+        if not _allows_many_scores(request.X):
             return
         noise = noise_of_any_scores(self._sides)
         if limit < noise:
@@ -687,10 +687,10 @@ class _FoldSearch:
         return [middle for _, middle in sorted(jumps, reverse=True)[:count]]
 
 
-def _has_many_values(X: Table) -> bool:
-    """Whether some feature has more than two values."""
+def _allows_many_scores(X: Table) -> bool:
+    """Whether some feature has many values, so that scores can have many."""
     found = columns("X", X).items()
-    return any(len(CodedColumn(name, column).values) > 2 for name, column in found)
+    return any(are_many(CodedColumn(name, column).values) for name, column in found)
 
 
 def _run_name(family: Family, rows: RowsToTrain, data: DataSet, unfairness_of: str) -> str:

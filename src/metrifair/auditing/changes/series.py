@@ -35,6 +35,7 @@ from metrifair.auditing.records import (
     Look,
     SeriesRecord,
     Verdict,
+    independent_sizes,
 )
 from metrifair.errors import DataError
 from metrifair.figures.intervals import Interval
@@ -184,7 +185,7 @@ def _pooled(
     large = [
         number
         for number, figure in figures.items()
-        if min(figure.independent_sizes) >= min_group_size
+        if min(independent_sizes(figure)) >= min_group_size
     ]
     first = min(figures) if pool is not None or not large else large[0]
     last = first
@@ -236,7 +237,7 @@ def _tested(
     return [
         number
         for number, figure in figures.items()
-        if number > baseline.last and min(figure.independent_sizes) >= min_group_size
+        if number > baseline.last and min(independent_sizes(figure)) >= min_group_size
     ]
 
 

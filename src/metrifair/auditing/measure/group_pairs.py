@@ -55,13 +55,6 @@ class GroupPair:
         return str(names[self.left]), REST_NAME if self.right is None else str(names[self.right])
 
     @property
-    def independent_sizes(self) -> tuple[int, int]:
-        """The independent observations of both sides: clusters or rows."""
-        if self.clusters is None:
-            return self.sizes
-        return self.clusters
-
-    @property
     def sides(self) -> tuple[Integers, Integers]:
         """The units of both sides."""
         units = self.part.units
