@@ -19,7 +19,6 @@ ROOT = Path(metrifair.__file__).parent
 DONE = (8.5, 3.0)  # tokens of a line of code; packed assignments among 1,000 statements
 LIMITS = {
     "baselines": (9.0, 3.0),
-    "postprocessing": (8.8, 3.0),
 }
 _NO_CODE = {
     tokenize.COMMENT,

@@ -137,7 +137,8 @@ class BarycenterPostprocessor(ScorePostprocessor):
         after = farthest(fair)
         before = farthest(rows.score)
         # Groups of different sizes differ by a row even where nothing is tied.
-        smallest = np.bincount(rows.group).min()
+        sizes = np.bincount(rows.group)
+        smallest = sizes.min()
         span = float(np.ptp(rows.score))
         of_a_row = 2 * span / smallest
         if after > _LEFT * before + of_a_row:
@@ -179,7 +180,8 @@ class BarycenterPostprocessor(ScorePostprocessor):
         groups = len(self.groups_)
         self.shares_ = arrays.take("shares", (groups,))
         off = abs(self.shares_.sum() - 1)
-        if (self.shares_ <= 0).any() or off > 1e-6:
+        is_positive = (self.shares_ > 0).all()
+        if not is_positive or off > 1e-6:
             raise ModelFileError("the file does not describe a model: shares of groups add up to 1")
         distributions = [_restored_distribution(arrays, place) for place in range(groups + 1)]
         self.distributions_ = tuple(distributions)
@@ -241,22 +243,26 @@ class BarycenterPostprocessor(ScorePostprocessor):
         upto = np.empty(len(plain))
         for code in (*range(len(self.groups_)), UNKNOWN):  # the last distribution is that of all
             in_group = group == code
-            first, last = self.distributions_[code].ranks(plain[in_group])
+            score = plain[in_group]
+            first, last = self.distributions_[code].ranks(score)
             if self.randomized:
-                draws = self.generator_.uniform(size=len(last))
+                draws = self.generator_.uniform(size=len(score))
                 first = first + draws * (last - first)
                 last = first
             below[in_group] = first
             upto[in_group] = last
-        return barycenter(below, upto, self.distributions_[:-1], self.shares_)
+        groups = self.distributions_[:-1]
+        return barycenter(below, upto, groups, self.shares_)
 
 
 def _restored_distribution(arrays: Arrays, place: int) -> EmpiricalDistribution:
     """The scores of a group, from a file."""
     values = arrays.take(f"values{place}", (None,))
     upto = arrays.take(f"upto{place}", (len(values),))
-    ascends = (np.diff(values) >= 0).all()
-    has_weight = (np.diff(upto, prepend=0.0) > 0).all()
+    steps = np.diff(values)
+    weights = np.diff(upto, prepend=0.0)
+    ascends = (steps >= 0).all()
+    has_weight = (weights > 0).all()
     if not (len(values) and ascends and has_weight):
         raise ModelFileError("the file does not describe a model: its scores do not ascend")
     return EmpiricalDistribution(values, upto)
@@ -268,7 +274,8 @@ def _restored_map(arrays: Arrays, groups: int) -> BlindMap:
     prices = arrays.take("prices", (len(levels), groups))
     shares = arrays.take("guessed_shares", (groups,))
     width = arrays.number("width")
-    if not (len(levels) and width > 0 and (shares > 0).all()):
+    has_groups = (shares > 0).all()
+    if not (len(levels) and width > 0 and has_groups):
         raise ModelFileError(
             "the file does not describe a model: its levels are not those of scores"
         )

@@ -100,7 +100,8 @@ class Calibration(NamedTuple):
         """
         members = self.problem.entries.members
         if members is None:
-            return np.arange(len(self.group)), self.group, self.weight
+            rows = np.arange(len(self.group))
+            return rows, self.group, self.weight
         weight = self.weight[members.row] * members.share
         return members.row, members.group, weight
 
@@ -125,14 +126,16 @@ class IntersectedGroups(NamedTuple):
             return cls._from_probabilities(problem, problem.probabilities, sets)
         is_known = problem.groups != UNKNOWN
         has_groups = is_known.all(1)
-        seen = np.unique(problem.groups[has_groups], axis=0)
+        known = problem.groups[has_groups]
+        seen = np.unique(known, axis=0)
         attributes = problem.scheme.attributes
         for name, member in sets.items():
             groups_inside = problem.groups[has_groups & member]
             inside = {tuple(codes) for codes in groups_inside.tolist()}
             has_rows = np.array([tuple(codes) in inside for codes in seen.tolist()])
             if not has_rows.all() and len(attributes) == 1:
-                first_without = int(seen[~has_rows][0, 0])
+                without = seen[~has_rows]
+                first_without = int(without[0, 0])
                 group = attributes[0].groups[first_without]
                 raise TooFewSamples(
                     f"group {group!r} has no row with {name}, on which the criterion conditions"
@@ -184,7 +187,8 @@ class IntersectedGroups(NamedTuple):
         seen = numbered(self.seen)
         numbers = numbered(groups)
         last = len(seen) - 1
-        place = np.searchsorted(seen, numbers).clip(max=last)
+        place = np.searchsorted(seen, numbers)
+        place = place.clip(max=last)
         is_seen = seen[place] == numbers
         return np.where(is_seen, place, UNKNOWN)
 
@@ -192,9 +196,10 @@ class IntersectedGroups(NamedTuple):
     def names(self) -> tuple[object, ...]:
         """The names of the groups; for several attributes, a tuple with one value of each."""
         attributes = self.scheme.attributes
+        codes_of_attributes = self.seen.T.tolist()
         columns = [
             [attribute.groups[code] for code in codes]
-            for attribute, codes in zip(attributes, self.seen.T.tolist(), strict=True)
+            for attribute, codes in zip(attributes, codes_of_attributes, strict=True)
         ]
         if len(columns) == 1:
             return tuple(columns[0])
@@ -428,7 +433,8 @@ class ScorePostprocessor(Saved, Postprocessor):
             return score
         if self.decides and self.randomized:
             # Draws are from [0, 1): a row with probability 0 is never accepted.
-            accepted = score > self.generator_.uniform(size=len(score))
+            draws = self.generator_.uniform(size=len(score))
+            accepted = score > draws
         else:
             accepted = score >= 0.5
         negative = 1 - self.positive_
@@ -606,7 +612,8 @@ class ScorePostprocessor(Saved, Postprocessor):
         """Fit base and group model, store groups and classes, and score held-out rows."""
         self._check_parameters()
         problem, training = self._read(X, arguments)
-        self.crossed_ = IntersectedGroups.from_rows(problem, self._sets(problem))
+        sets = self._sets(problem)
+        self.crossed_ = IntersectedGroups.from_rows(problem, sets)
         self.groups_ = self.crossed_.names
         self.positive_ = problem.scheme.positive
         seed = make_seed(self.random_state)
@@ -623,7 +630,8 @@ class ScorePostprocessor(Saved, Postprocessor):
             self.base_ = self.estimator
             score = self._scores(self.base_, training.X, training.groups)
         else:
-            self.base_ = training.fit(self._template(), np.arange(count))
+            all_rows = np.arange(count)
+            self.base_ = training.fit(self._template(), all_rows)
             score = self._calibration_scores(training, folds, weight)
         has_group = group != UNKNOWN
         with_group = np.flatnonzero(has_group)
@@ -635,7 +643,8 @@ class ScorePostprocessor(Saved, Postprocessor):
             cells=None,
         )
         if not self.needs_group:
-            cells = self._fit_group_model(training, rows, with_group, folds[with_group])
+            folds = folds[with_group]
+            cells = self._fit_group_model(training, rows, with_group, folds)
             rows = rows._replace(cells=cells)
         self.learn(rows)
         return rows
@@ -651,7 +660,8 @@ class ScorePostprocessor(Saved, Postprocessor):
         if is_regressor(self):
             truth = training.y
         else:
-            truth = training.y == self.classes_[self.positive_]
+            positive = self.classes_[self.positive_]
+            truth = training.y == positive
         truth = np.asarray(truth, dtype=np.float64)
         if overfits(in_sample, held_out, truth, weight):
             return held_out
@@ -772,14 +782,15 @@ class ScorePostprocessor(Saved, Postprocessor):
                 self.classes_.tolist(), two=True, remedy="; XianPostprocessor takes more"
             )
         rows = problem.passed_rows
-        (X,) = indexable(unmasked(X, as_numbers=True))
+        X = unmasked(X, as_numbers=True)
+        (X,) = indexable(X)
         y = None
         if target is not None:
             y = target[rows]
+        X = take_rows(X, rows)
         groups = take_rows(arguments.sensitive_features, rows)
-        return problem, TrainingRows(
-            take_rows(X, rows), y, groups, problem.weight, problem.clusters
-        )
+        training = TrainingRows(X, y, groups, problem.weight, problem.clusters)
+        return problem, training
 
     def _scores(self, base: Any, X: Table, sensitive_features: Table | None) -> Floats:
         """Probabilities of the positive class, or predictions."""
@@ -787,7 +798,8 @@ class ScorePostprocessor(Saved, Postprocessor):
         if is_regressor(self):
             return scores
         # A model's columns have the order of its classes.
-        columns = np.asarray(getattr(base, "classes_", self.classes_)).tolist()
+        classes = getattr(base, "classes_", self.classes_)
+        columns = np.asarray(classes).tolist()
         positive = self.classes_.tolist()[self.positive_]
         return scores[:, columns.index(positive)]
 

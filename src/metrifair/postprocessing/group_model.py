@@ -52,18 +52,22 @@ class Correction(NamedTuple):
         def loss(parameters: Floats) -> tuple[float, Floats]:
             slope = parameters[0]
             bias = parameters[1:]
-            log_probabilities = log_softmax(slope * logs + bias, axis=1)
+            corrected = slope * logs + bias
+            log_probabilities = log_softmax(corrected, axis=1)
             off = np.exp(log_probabilities)
             off[rows, code] -= 1
-            of_slope = (share @ (off * logs)).sum()
+            products = off * logs
+            of_slope = (share @ products).sum()
             of_bias = share @ off
             likelihood = share @ log_probabilities[rows, code]
             slopes = np.append(of_slope, of_bias)
             return -float(likelihood), slopes
 
         classes = chances.shape[1]
-        start = np.append(1.0, np.zeros(classes))
-        bounds = [(0.0, 10.0), *[(None, None)] * classes]
+        no_bias = np.zeros(classes)
+        start = np.append(1.0, no_bias)
+        free = [(None, None)] * classes
+        bounds = [(0.0, 10.0), *free]
         best = _minimizer(loss, start, bounds=bounds)
         bias = best[1:]
         slope = float(best[0])
@@ -71,8 +75,9 @@ class Correction(NamedTuple):
 
     def __call__(self, chances: Floats) -> Floats:
         """The calibrated probabilities."""
-        logs = self.slope * _logs(chances) + self.bias
-        return softmax(logs, axis=1)
+        logs = _logs(chances)
+        corrected = self.slope * logs + self.bias
+        return softmax(corrected, axis=1)
 
 
 def _logs(chances: Floats) -> Floats:
@@ -118,7 +123,8 @@ def fit_group_model(
 
     def predict(model: Any, rows: Integers) -> Floats:
         X = take_rows(features.X, rows)
-        return _all_cells(model, model.predict_proba(X), cells)
+        predicted = model.predict_proba(X)
+        return _all_cells(model, predicted, cells)
 
     fit = partial(features.fit, template)
     cell = np.asarray(features.y)
@@ -199,7 +205,8 @@ def blind_map(score: Floats, chances: Floats, weight: Floats) -> BlindMap:
 
     def dual(flat_prices: Floats) -> tuple[float, Floats]:
         prices = flat_prices.reshape(_LEVELS, -1)
-        inside = (closeness - away @ prices.T) / width**2
+        priced = away @ prices.T
+        inside = (closeness - priced) / width**2
         top = inside.max(1, keepdims=True)
         spread = np.exp(inside - top)
         sums = spread.sum(1)
@@ -273,7 +280,8 @@ def blind_coin(
     pairs = len(first)
     options = {"maxiter": 5_000, "maxfun": 20_000, "gtol": 1e-7, "ftol": 0}
     not_negative = [(0, None)] * pairs
-    prices = _minimizer(dual, np.zeros(pairs), bounds=not_negative, options=options)
+    start = np.zeros(pairs)
+    prices = _minimizer(dual, start, bounds=not_negative, options=options)
     prices_of_cells = prices @ differences
     return BlindRule(prices_of_cells / mass, 0.0, width)
 
@@ -293,7 +301,8 @@ def blind_cut(
     rates = weight[:, None] * cells / mass
     losses = weight * price
     count = int(sets.max()) + 1
-    window = csr_array(np.eye(count)[sets])
+    unit = np.eye(count)
+    window = csr_array(unit[sets])
     variables = csr_array(rates.T)
     program = parity_program(losses / total, variables, window, tolerance)
     marginals = -program.ineqlin.marginals
@@ -301,7 +310,8 @@ def blind_cut(
     prices = (upper - lower) * total / mass
     rule = BlindRule(prices, np.inf, 0.0)
     cheapest = np.inf
-    limit = tolerance + len(sets) * rates.max()
+    of_a_row = rates.max()
+    limit = tolerance + len(sets) * of_a_row
     for part in _PARTS:
         scaled = part * prices
         gain = -price - cells @ scaled
@@ -337,6 +347,7 @@ def _largest_gap(rates: Floats, sets: Integers) -> Floats:
     gaps = []
     for number in np.unique(sets):
         rates_of_set = rates[:, sets == number]
-        gaps.append(np.ptp(rates_of_set, axis=1))
+        gap = np.ptp(rates_of_set, axis=1)
+        gaps.append(gap)
     largest: Floats = np.max(gaps, axis=0)
     return largest

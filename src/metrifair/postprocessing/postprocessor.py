@@ -95,13 +95,15 @@ class TrainingRows:
         model = clone(template)
         options = {}
         if self.groups is not None:
-            options = groups_if_accepted(model.fit, take_rows(self.groups, rows))
+            groups = take_rows(self.groups, rows)
+            options = groups_if_accepted(model.fit, groups)
         if self.weight is not None:
             if not has_fit_parameter(model, "sample_weight"):
                 raise DataError(f"{type(model).__name__}.fit takes no sample_weight; leave it out")
             options["sample_weight"] = self.weight[rows]
         if self.clusters is not None:
-            options |= argument_if_accepted(model.fit, "clusters", self.clusters[rows])
+            clusters = self.clusters[rows]
+            options |= argument_if_accepted(model.fit, "clusters", clusters)
         if self.y is None:
             raise DataError("y is missing")
         X = take_rows(self.X, rows)
@@ -254,10 +256,12 @@ def probabilities(base: Any, X: Table, sensitive_features: Table | None) -> Floa
     scores = _call(base.predict_proba, X, sensitive_features)
     if scores.ndim == 1:
         scores = np.stack([1 - scores, scores], axis=1)
-    if not np.isfinite(scores).all() or scores.min() < 0 or scores.max() > 1:
+    is_finite = np.isfinite(scores).all()
+    if not is_finite or scores.min() < 0 or scores.max() > 1:
         raise DataError("the estimator's predict_proba must give probabilities from 0 to 1")
     sums = scores.sum(1)
-    if np.abs(sums - 1).max() > 1e-6:
+    off = np.abs(sums - 1)
+    if off.max() > 1e-6:
         raise DataError("the rows of the estimator's predict_proba must sum to one")
     return np.ascontiguousarray(scores)
 
@@ -355,13 +359,17 @@ def overfits(in_sample: Floats, held_out: Floats, truth: Floats, weight: Floats)
     the number of parameters over the number of rows. Scores of groups whose labels differ by d
     differ by that share of d too much.
     """
-    off = truth - np.average(truth, axis=0, weights=weight)
+    mean = np.average(truth, axis=0, weights=weight)
+    off = truth - mean
 
     def along_truth(values: Floats) -> float:
-        products = (values * off).reshape(len(off), -1)
+        products = values * off
+        products = products.reshape(len(off), -1)
         return float((weight @ products).sum())
 
-    return along_truth(in_sample - held_out) > _OVERFIT * along_truth(off)
+    closer = along_truth(in_sample - held_out)
+    variation = along_truth(off)
+    return closer > _OVERFIT * variation
 
 
 def with_ties(in_sample: Floats, held_out: Floats) -> Floats:

@@ -63,8 +63,10 @@ class EmpiricalDistribution:
         sizes = np.abs(self.values)
         typical = float(np.median(sizes))
         rounding = rounding_error(values, typical)
-        lower = np.searchsorted(self.values, values - rounding, side="left")
-        upper = np.searchsorted(self.values, values + rounding, side="right")
+        least = values - rounding
+        most = values + rounding
+        lower = np.searchsorted(self.values, least, side="left")
+        upper = np.searchsorted(self.values, most, side="right")
         # A value below all others has the rank of the smallest one.
         upper = upper.clip(min=1)
         shares = self.shares_upto
@@ -81,7 +83,8 @@ class EmpiricalDistribution:
         """The smallest value with at least this weight at or below it."""
         place = np.searchsorted(self.upto, weight)
         last = len(self.values) - 1
-        values: Floats = self.values[place.clip(max=last)]
+        place = place.clip(max=last)
+        values: Floats = self.values[place]
         return values
 
     def mean(self, below: Floats, upto: Floats) -> Floats:
@@ -164,11 +167,15 @@ def rate_curve(score: Floats, member: Floats, price: Floats) -> Curve:
     """
     ascending, place = np.unique(-score, return_inverse=True)
     values = -ascending
-    between = values[:-1] / 2 + values[1:] / 2
+    halves = values / 2
+    between = halves[:-1] + halves[1:]
     thresholds = np.concatenate([[np.inf], between, [-np.inf]])
-    accepted = [sums_upto(np.bincount(place, weight)) for weight in member.T]
-    # Divided by the last sum itself: the last rates are exactly 1.
-    rates = [sums / sums[-1] for sums in accepted]
+    rates = []
+    for weight in member.T:
+        weights = np.bincount(place, weight)
+        accepted = sums_upto(weights)
+        # Divided by the last sum itself: the last rates are exactly 1.
+        rates.append(accepted / accepted[-1])
     losses = np.bincount(place, price)
     return Curve(thresholds, np.stack(rates, axis=1), sums_upto(losses))
 
@@ -185,7 +192,10 @@ def lower_hull(x: Floats, y: Floats) -> Integers:
             continue  # of two points with the same x, the lower one came first
         while len(hull) > 1:
             a, b = hull[-2:]
-            if (y[b] - y[a]) * (x[at] - x[a]) < (y[at] - y[a]) * (x[b] - x[a]):
+            # The slopes of a to b and of a to the point, both times the two distances.
+            slope_to_b = (y[b] - y[a]) * (x[at] - x[a])
+            slope_to_point = (y[at] - y[a]) * (x[b] - x[a])
+            if slope_to_b < slope_to_point:
                 break
             hull.pop()
         hull.append(at)
@@ -244,7 +254,8 @@ def best_mixtures(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
         losses.append(loss)
         favored.append(rate[loss.argmin()])
     equal_shares = np.ones(len(curves))
-    rates = cheapest_rates(corners, losses, equal_shares, np.array(favored), tolerance)
+    favored_rates = np.array(favored)
+    rates = cheapest_rates(corners, losses, equal_shares, favored_rates, tolerance)
     return [
         _mixture_at(rate, corner_rates, threshold)
         for rate, corner_rates, threshold in zip(rates, corners, thresholds, strict=True)
@@ -261,7 +272,8 @@ def _mixture_at(rate: float, corner_rates: Floats, threshold: Floats) -> Mixture
     high = corner_rates[after]
     share = (rate - low) / (high - low)
     chances = np.array([1 - share, share])
-    return _mixture(threshold[[before, after]], chances)
+    both = [before, after]
+    return _mixture(threshold[both], chances)
 
 
 def parity_program(
@@ -303,8 +315,9 @@ def parity_program(
 def _mixture(threshold: Floats, chances: Floats) -> Mixture:
     """The thresholds whose probability in a solution is not 0."""
     used = chances > _NONE
+    threshold = threshold[used]
     chances = chances[used]
-    return Mixture(threshold[used], chances / chances.sum())
+    return Mixture(threshold, chances / chances.sum())
 
 
 def _program(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
@@ -322,16 +335,21 @@ def _program(curves: Sequence[Curve], tolerance: float) -> list[Mixture]:
     # One variable for each corner, then the start of each set's window.
     rates = []
     for number in range(sets):
-        rates_of_groups = [csr_array(hull.rate[:, [number]].T) for hull in hulls]
+        rates_of_groups = []
+        for hull in hulls:
+            rate = hull.rate[:, number]
+            rates_of_groups.append(csr_array(rate[None]))
         rates.append(block_diag(rates_of_groups))
     of_each_group = np.ones((len(hulls), 1))
     of_each_set = np.eye(sets)
     window = np.kron(of_each_set, of_each_group)
     losses = [hull.loss for hull in hulls]
-    sums = block_diag([csr_array(np.ones((1, len(loss)))) for loss in losses])
+    sizes = [len(loss) for loss in losses]
+    sums = block_diag([csr_array(np.ones((1, size))) for size in sizes])
     loss = np.concatenate(losses)
-    solution = parity_program(loss, vstack(rates), csr_array(window), tolerance, sums=sums)
-    ends = np.cumsum([len(loss) for loss in losses])
+    rows: Any = vstack(rates)
+    solution = parity_program(loss, rows, csr_array(window), tolerance, sums=sums)
+    ends = np.cumsum(sizes)
     corners = solution.x[: ends[-1]]
     probabilities = np.split(corners, ends[:-1])
     return [
@@ -413,7 +431,8 @@ def _thresholds_of_two_rates(curves: Sequence[Curve], tolerance: float) -> Float
             lowest = total[best]
             for group, loss in enumerate(losses):
                 place = loss[best].argmin()
-                best_thresholds[group] = curves[group].threshold[place]
+                thresholds = curves[group].threshold
+                best_thresholds[group] = thresholds[place]
     return best_thresholds
 
 
@@ -436,18 +455,22 @@ def _least_within(
     """
 
     def better(left: Integers, right: Integers) -> Integers:
-        return np.where(loss[left] <= loss[right], left, right)
+        is_left = loss[left] <= loss[right]
+        return np.where(is_left, left, right)
 
     tables = [np.arange(len(rate))]
     while 2 ** len(tables) <= len(rate):
         half = 2 ** (len(tables) - 1)
         table = tables[-1]
-        tables.append(better(table[:-half], table[half:]))
+        left = table[:-half]
+        right = table[half:]
+        tables.append(better(left, right))
     first = np.searchsorted(rate, starts - _NONE)
     ends = starts + tolerance + _NONE
     after = np.searchsorted(rate, ends, side="right")
     size = after - first
-    doublings = np.log2(np.maximum(size, 1))
+    at_least_one = np.maximum(size, 1)
+    doublings = np.log2(at_least_one)
     level = doublings.astype(int)
     level[size <= 0] = -1
     count = len(starts)
@@ -455,9 +478,9 @@ def _least_within(
     places = np.zeros(count, dtype=np.int64)
     for depth, table in enumerate(tables):
         at_depth = level == depth
-        left = first[at_depth]
-        right = after[at_depth] - 2**depth
-        best = better(table[left], table[right])
+        left = table[first[at_depth]]
+        right = table[after[at_depth] - 2**depth]
+        best = better(left, right)
         places[at_depth] = best
         least[at_depth] = loss[best]
     return least, places

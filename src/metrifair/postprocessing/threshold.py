@@ -179,11 +179,13 @@ class ThresholdPostprocessor(ScorePostprocessor):
         self.rates_ = np.stack(rates)
 
     def _rows_of_groups(self, group: Integers) -> list[Booleans]:
-        return [group == code for code in range(len(self.groups_))]
+        count = len(self.groups_)
+        return [group == code for code in range(count)]
 
     def _blind_cut(self, rows: Calibration, chances: Floats) -> Floats:
         """Compute the rule without groups; the probability that it accepts each row."""
-        positive = np.asarray(rows.problem.is_positive, dtype=np.int64)
+        is_positive = np.asarray(rows.problem.is_positive)
+        positive = is_positive.astype(np.int64)
         chances_of_labels = _of_both_classes(rows.score)
         self.correction_ = Correction.fit(chances_of_labels, positive, rows.weight)
         price = self._expected_price(rows.score)
@@ -353,7 +355,8 @@ def _restored_mixture(arrays: Arrays, place: int) -> Mixture:
     threshold = arrays.take(f"threshold{place}", (None,), finite=False)
     probability = arrays.take(f"probability{place}", (len(threshold),))
     off = abs(probability.sum() - 1)
-    is_distribution = (probability >= 0).all() and off <= 1e-6
+    is_positive = (probability >= 0).all()
+    is_distribution = is_positive and off <= 1e-6
     if np.isnan(threshold).any() or not is_distribution:
         raise ModelFileError(
             "the file does not describe a model: its thresholds have no probabilities"
@@ -368,7 +371,8 @@ def _prices(utility: UtilityLike, problem: Problem) -> tuple[float, float]:
     if isinstance(utility, str) and utility == "accuracy":
         return 1.0, -1.0
     if isinstance(utility, str):
-        mean = np.average(np.asarray(positive), weights=weight)
+        is_positive = np.asarray(positive)
+        mean = np.average(is_positive, weights=weight)
         share = float(mean)
         return 0.5 / (1 - share), -0.5 / share
     expected_cost(utility, problem.scheme.classes)  # type: ignore[arg-type]  # validates the table of costs
