@@ -118,8 +118,8 @@ assert "Even in 1." in audit(None, score, sensitive_features=sex, options=option
         [
             Edit(
                 "src/metrifair/tradeoff/frontier.py",
-                '    all_notes.append(FrontierNote("even_rows", {"rows": len(data.rows)}))\n',
-                "    all_notes = [*notes]\n",
+                '    yield FrontierNote("even_rows", {"rows": len(data.rows)})\n',
+                '    """Notes about weights, clusters and groups."""\n    data = search.data\n',
             ),
             Edit(
                 "src/metrifair/wording/frontier.py",
