@@ -74,12 +74,15 @@ class BerkRegressor(RegressorMixin, WeightedEstimator):
     variant: Literal["method", "reference"] = "method"
 
     def _fit_data(self, data: TrainingData, seed: int) -> Fitted:  # noqa: ARG002
-        return self._solution(self._quadratics(data))
+        quadratics = self._quadratics(data)
+        return self._solution(quadratics)
 
     def _quadratics(self, data: TrainingData) -> Quadratics:
         check_known("penalty", self.penalty, ("individual", "group"))
         check_known("loss", self.loss, ("pooled", "group_balanced"))
-        loss: Loss = "group_balanced" if self.variant == "reference" else self.loss
+        loss = self.loss
+        if self.variant == "reference":
+            loss = "group_balanced"
         return Quadratics.of(data, self.penalty, loss)
 
     def _solution(self, quadratics: Quadratics) -> Fitted:
@@ -127,25 +130,32 @@ class Quadratics:
         if loss == "group_balanced":
             by_group = np.bincount(data.group, data.weight)
             totals = by_group[data.group]
-        scale = np.sqrt(data.weight / totals)
+        shares = data.weight / totals
+        scale = np.sqrt(shares)
         scaled = design * scale[:, None]
+        scaled_target = data.y * scale
         left, values, right = np.linalg.svd(scaled, full_matrices=False)
-        rounding = max(design.shape) * np.finfo(np.float64).eps
+        precision = np.finfo(np.float64)
+        rounding = max(design.shape) * precision.eps
         counts = values > values[0] * rounding
+        singular_values = values[counts]
+        rows = left.T[counts]
         basis = right[counts].T
         root = penalty_root(data, penalty)
         without_intercept = np.zeros((len(root), 1))
+        full_root = np.hstack([without_intercept, root])
         return cls(
             basis=basis,
-            loss=np.diag(values[counts]),
-            target=left.T[counts] @ (data.y * scale),
-            penalty=np.hstack([without_intercept, root]) @ basis,
+            loss=np.diag(singular_values),
+            target=rows @ scaled_target,
+            penalty=full_root @ basis,
         )
 
     def minimizer(self, strength: float, ridge: float) -> Floats:
         """(intercept, coefficients); of several minimizers the one of least norm."""
         size = len(self.loss)
-        shrinking = np.sqrt(ridge) * np.eye(size)
+        identity = np.eye(size)
+        shrinking = np.sqrt(ridge) * identity
         penalty = np.sqrt(strength) * self.penalty
         rows = np.vstack([self.loss, penalty, shrinking])
         targets = np.zeros(len(rows))
@@ -158,7 +168,10 @@ class Quadratics:
 def penalty_root(data: TrainingData, penalty: Penalty) -> Floats:
     """A matrix K whose |K coef|^2 is the penalty, summed over all pairs of groups."""
     codes = range(len(data.groups))
-    pairs = [pair_moments(data, left, right) for left, right in combinations(codes, 2)]
+    pairs = []
+    for left, right in combinations(codes, 2):
+        moments = pair_moments(data, left, right)
+        pairs.append(moments)
     if not any(pair.similarity for pair in pairs):
         warn_user(
             "the targets of different groups are so far apart that no pair is similar: the penalty "
@@ -166,10 +179,12 @@ def penalty_root(data: TrainingData, penalty: Penalty) -> Floats:
             UserWarning,
         )
     if penalty == "group":
-        return np.stack([pair.difference for pair in pairs])
+        differences = [pair.difference for pair in pairs]
+        return np.stack(differences)
     total = sum(pair.product for pair in pairs)
     values, vectors = np.linalg.eigh(total)
-    lengths = np.sqrt(values.clip(min=0))
+    squares = values.clip(min=0)
+    lengths = np.sqrt(squares)
     root: Floats = lengths[:, None] * vectors.T
     return root
 
@@ -185,10 +200,11 @@ class PairMoments(NamedTuple):
 def pair_moments(data: TrainingData, left: int, right: int) -> PairMoments:
     """The moments of pairs across two groups."""
     # differences do not change; less is lost when the products are subtracted
-    centered = replace(data, x=data.x - data.x.mean(0))
+    x = data.x - data.x.mean(0)
+    centered = replace(data, x=x)
     x1, y1, w1 = _rows_of_group(centered, left)
     x0, y0, w0 = _rows_of_group(centered, right)
-    features = x1.shape[1]
+    _, features = x.shape
     cross = np.zeros((features, features))
     row_sums = np.empty(len(y1))
     column_sums = np.zeros(len(y0))
@@ -196,20 +212,29 @@ def pair_moments(data: TrainingData, left: int, right: int) -> PairMoments:
     for start in range(0, len(y1), step):
         block = slice(start, start + step)
         distance = y1[block, None] - y0
-        similarity = np.exp(-(distance**2)) * w1[block, None] * w0
+        kernel = np.exp(-(distance**2))
+        similarity = kernel * w1[block, None] * w0
         row_sums[block] = similarity.sum(1)
         column_sums += similarity.sum(0)
-        cross += x1[block].T @ (similarity @ x0)
-    squares1 = (x1.T * row_sums) @ x1
-    squares0 = (x0.T * column_sums) @ x0
+        similar_rows = similarity @ x0
+        cross += x1[block].T @ similar_rows
+    weighted1 = x1.T * row_sums
+    squares1 = weighted1 @ x1
+    weighted0 = x0.T * column_sums
+    squares0 = weighted0 @ x0
+    sum1 = x1.T @ row_sums
+    sum0 = x0.T @ column_sums
+    similarity_sum = row_sums.sum()
     return PairMoments(
         product=squares1 + squares0 - cross - cross.T,
-        difference=x1.T @ row_sums - x0.T @ column_sums,
-        similarity=float(row_sums.sum()),
+        difference=sum1 - sum0,
+        similarity=float(similarity_sum),
     )
 
 
 def _rows_of_group(data: TrainingData, code: int) -> tuple[Floats, Floats, Floats]:
     """Features, targets and shares of the weight of a group's rows."""
-    rows = data.take(np.flatnonzero(data.group == code))
-    return rows.x, rows.y, rows.weight / rows.weight.sum()
+    in_group = np.flatnonzero(data.group == code)
+    rows = data.take(in_group)
+    shares = rows.weight / rows.weight.sum()
+    return rows.x, rows.y, shares

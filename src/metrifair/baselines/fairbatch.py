@@ -97,7 +97,8 @@ class FairBatchClassifier(BatchedNetworkClassifier):
         check_number("step", self.step, low=0, high=1)
         network = self._network()
         data.check_cells(_MOVED[criterion])
-        batch_size = schedule_for(network, len(data)).batch_size
+        schedule = schedule_for(network, len(data))
+        batch_size = schedule.batch_size
         if batch_size < _SMALLEST_BATCH:
             raise DataError(
                 f"batch_size must be at least {_SMALLEST_BATCH} to contain two labels of two "
@@ -107,18 +108,25 @@ class FairBatchClassifier(BatchedNetworkClassifier):
         sampler = Sampler(
             data, batch_size=batch_size, criterion=criterion, step=self.step, reference=reference
         )
-        model: Model = model_for(network, data.x.shape[1], 1)
+        _, features = data.x.shape
+        model: Model = model_for(network, features, 1)
         if reference:
             model = Doubled(model)
+        samples = make_samples(data)
+        objective = Objective(BINARY, ())
+        source = EpochSource(sampler.size, (), sampler.draw)
         predictor = train_network(
             network,
-            make_samples(data),
-            Objective(BINARY, ()),
+            samples,
+            objective,
             seed=seed,
-            source=EpochSource(sampler.size, (), sampler.draw),
+            source=source,
             model=model,
         )
-        return {"predictor_": predictor, "shares_": sampler.shares}
+        return {
+            "predictor_": predictor,
+            "shares_": sampler.shares,
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +141,8 @@ class Doubled:
 
     def __call__(self, parameters: Parameters, x: Tensor, *, training: bool = False) -> Tensor:
         """Twice the outputs of the model."""
-        return 2 * self.model(parameters, x, training=training)
+        output = self.model(parameters, x, training=training)
+        return 2 * output
 
 
 def update_shares(shares: Floats, losses: Floats, criterion: str, step: float) -> Floats:
@@ -149,16 +158,22 @@ def update_shares(shares: Floats, losses: Floats, criterion: str, step: float) -
     """
     earlier = losses[..., 0]
     later = losses[..., 1]
-    towards = np.where(later > earlier, step, -step)
+    is_larger = later > earlier
+    towards = np.where(is_larger, step, -step)
     if criterion == "statistical_parity":
-        towards = towards * np.array([-1.0, 1.0])
+        label_signs = np.array([-1.0, 1.0])
+        towards = towards * label_signs
     gap = np.abs(later - earlier)
-    positive = gap[..., 1] > gap[..., 0]
+    negative_gap = gap[..., 0]
+    positive_gap = gap[..., 1]
+    positive = positive_gap > negative_gap
     if criterion == "equal_opportunity":
         positive = np.ones_like(positive)
-    moves = np.stack([~positive, positive], -1)
+    negative = ~positive
+    moves = np.stack([negative, positive], -1)
     change = np.where(moves, towards, 0.0)
-    return np.clip(shares + change, 0.0, 1.0)
+    moved = shares + change
+    return moved.clip(0.0, 1.0)
 
 
 def batch_counts(
@@ -174,7 +189,8 @@ def batch_counts(
     label_sizes = sizes.sum(-1)
     total = label_sizes.sum(-1, keepdims=True)
     of_label = batch_size * label_sizes / total
-    within_label = np.stack([1 - shares, shares], -1)
+    earlier_shares = 1 - shares
+    within_label = np.stack([earlier_shares, shares], -1)
     exact = of_label[..., None] * within_label
     rounded = np.floor(exact + 0.5)
     if half_to_even:
@@ -195,7 +211,8 @@ def cell_losses(output: Tensor, member: Tensor, y: Tensor, criterion: str) -> Te
         loss = functional.softplus(-output)
         counts = counts.sum(0, keepdim=True)
     totals = torch.einsum("n,ygn->yg", loss, member)
-    return totals / counts.clamp_min(1)
+    divisors = counts.clamp_min(1)
+    return totals / divisors
 
 
 def cyclic(
@@ -213,18 +230,22 @@ def cyclic(
         while len(order) < needed:
             more = torch.randperm(n, generator=generator)
             order = torch.cat([order, more])
-        chosen = rows[order[:needed]]
+        taken = order[:needed]
+        chosen = rows[taken]
         return chosen.view(steps, count)
     begin = 0
-    places = []
+    batches = []
+    from_first = torch.arange(count)
     for _ in range(steps):
-        place = begin + torch.arange(count)
-        places.append(place % n)
+        place = begin + from_first
+        batches.append(place % n)
         if begin + count <= n:
             begin += count
         else:
-            begin = (n - begin) % n
-    drawn = order[torch.stack(places)]
+            left = n - begin
+            begin = left % n
+    places = torch.stack(batches)
+    drawn = order[places]
     return rows[drawn]
 
 
@@ -238,15 +259,22 @@ class Sampler:
         self.step = step
         self.reference = reference
         self.y = torch.as_tensor(data.y)
-        cells = [(data.y == y) & (data.group == a) for y in (0, 1) for a in (0, 1)]
+        cells = []
+        for label in (0, 1):
+            for code in (0, 1):
+                has_label = data.y == label
+                in_group = data.group == code
+                cells.append(has_label & in_group)
         rows = map(np.flatnonzero, cells)
         self.cells = list(map(torch.as_tensor, rows))  # by label, then by group
         inside = np.reshape(cells, (2, 2, -1))
         self.member = torch.as_tensor(inside, dtype=torch.float32)  # (label, group, n)
-        self.sizes = inside.sum(-1).astype(np.float64)  # (label, group)
+        counts = inside.sum(-1)
+        self.sizes = counts.astype(np.float64)  # (label, group)
         label_sizes = self.sizes.sum(-1)
+        divisors = np.maximum(label_sizes, 1)
         # of group 1, (label,)
-        self.shares = self.sizes[:, 1] / np.maximum(label_sizes, 1)
+        self.shares = self.sizes[:, 1] / divisors
         self.batch_size = min(batch_size, len(data))
         self.steps = len(data) // self.batch_size
         self.size = self.batch_size + 2  # four counts are rounded up by a half at most
@@ -259,10 +287,12 @@ class Sampler:
         Batches are filled up to one size with rows of weight 0.
         """
         if self.begun or self.reference:
-            self._move_shares(outputs()[0, 0])
+            output = outputs()
+            self._move_shares(output[0, 0])
         self.begun = True
         counts = batch_counts(self.shares, self.sizes, self.batch_size, half_to_even=self.reference)
-        sizes = counts.ravel().tolist()
+        cell_counts = counts.ravel()
+        sizes = cell_counts.tolist()
         total = sum(sizes)
         generator = generators[0]
         parts = []
@@ -270,9 +300,12 @@ class Sampler:
             if size:
                 part = cyclic(cell, size, self.steps, generator, repeating=self.reference)
                 parts.append(part)
-        first = parts[0][:, :1]
-        filling = first.expand(-1, self.size - total)
-        rows = torch.cat([*parts, filling], 1)
+        first_part = parts[0]
+        first = first_part[:, :1]
+        missing = self.size - total
+        filling = first.expand(-1, missing)
+        parts.append(filling)
+        rows = torch.cat(parts, 1)
         weight = torch.zeros(1, 1, self.size)
         weight[..., :total] = self.size / total
         return Epoch(rows.unsqueeze(0), weight)
@@ -282,5 +315,6 @@ class Sampler:
         self.member = self.member.to(output)
         self.y = self.y.to(output)
         by_cell = cell_losses(output, self.member, self.y, self.criterion)
-        losses = by_cell.double().cpu().numpy()
+        exact = by_cell.double()
+        losses = exact.cpu().numpy()
         self.shares = update_shares(self.shares, losses, self.criterion, self.step)

@@ -108,8 +108,8 @@ class FairKDEClassifier(BatchedNetworkClassifier):
     variant: Literal["method", "reference"] = "method"
 
     def _accepted(self, X: Table) -> Booleans:
-        probability = self.predict_proba(X)[:, 1]
-        return probability >= self.threshold
+        probabilities = self.predict_proba(X)
+        return probabilities[:, 1] >= self.threshold
 
     def _fit_data(self, data: TrainingData, seed: int) -> Fitted:
         self._check()
@@ -143,14 +143,16 @@ class FairKDEClassifier(BatchedNetworkClassifier):
             cell=cell.to(device),
             member=member.to(device),
         )
+        samples = make_samples(data, cell)
+        _, features = data.x.shape
         predictor = train_network(
             network,
-            make_samples(data, cell),
+            samples,
             objective,
             strength=self.strength,
             seed=seed,
             source=source,
-            model=self._model(network, data.x.shape[1]),
+            model=self._model(network, features),
         )
         return {"predictor_": predictor}
 
@@ -190,7 +192,9 @@ def smoothed_acceptance(
     exact: Tensor = torch.special.ndtr(-z)
     if tail == "exact":
         return exact
-    exponent = -0.4920 * z.square() - 0.2887 * z.abs() - 1.1893
+    quadratic = -0.4920 * z.square()
+    linear = 0.2887 * z.abs()
+    exponent = quadratic - linear - 1.1893
     far = exponent.exp()
     near_or_below = torch.where(z < 0, 1 - far, 0.5)
     value = torch.where(z > 0, far, near_or_below)
@@ -229,16 +233,18 @@ class SmoothedRates(Objective):
         Of each seed's rows (seeds, n) of the data, with weights (seeds, 1, n).
         """
         member = self.member.to(score.dtype)
-        by_row = member[:, :, self.cell[rows]]
+        cell = self.cell[rows]
+        by_row = member[:, :, cell]
         inside = by_row.movedim(-2, 0)  # (seeds, terms, 2, n)
         counts = inside * weight.unsqueeze(1)
-        shares = counts / counts.sum(-1, keepdim=True)
+        totals = counts.sum(-1, keepdim=True)
+        shares = counts / totals
         first, second = shares.unbind(-2)
         accepted = smoothed_acceptance(
             score, bandwidth=self.bandwidth, threshold=self.threshold, tail=self.tail
         )
         differences = first - second
-        disparity = accepted @ differences.transpose(-2, -1)
+        disparity = accepted @ differences.mT
         zero = torch.zeros_like(disparity)
         costs = functional.huber_loss(disparity, zero, delta=self.delta, reduction="none")
         return costs.sum(-1)
@@ -246,7 +252,8 @@ class SmoothedRates(Objective):
 
 def compared_cells(criterion: str, groups: Sequence[object]) -> Cells:
     """Cells, and each group compared with the rest, or the only two with each other."""
-    attribute = Attribute("sensitive_features", tuple(groups))
+    names = tuple(groups)
+    attribute = Attribute("sensitive_features", names)
     compared = criterion_named(criterion)
     return compile_cells(compared, [attribute], classes=(0, 1), contrast="rest")
 
@@ -266,7 +273,8 @@ def members(cells: Cells, count: int, *, groups: str, all_rows: bool = False) ->
     if groups == "first":
         terms = terms[::count]
     if all_rows:
-        terms = [(side, tuple(range(size))) for side, _ in terms]
+        every_cell = tuple(range(size))
+        terms = [(side, every_cell) for side, _ in terms]
     member = torch.zeros(len(terms), 2, size)
     for term, sets in enumerate(terms):
         for side, inside in enumerate(sets):
@@ -285,13 +293,17 @@ def _shuffled_epochs(cell: Tensor, member: Tensor, batch_size: int) -> EpochSour
         complete: list[Tensor] = []
         for _ in range(_MOST_PASSES):
             order = torch.randperm(n, generator=generators[0])
-            batches = order[: steps * size].view(-1, size)
-            members_present = compared[:, cell[batches]].any(-1)
+            taken = order[: steps * size]
+            batches = taken.view(-1, size)
+            batch_cells = cell[batches]
+            is_member = compared[:, batch_cells]
+            members_present = is_member.any(-1)
             is_complete = members_present.all(0)
             complete += batches[is_complete].unbind(0)
             if len(complete) >= steps:
                 rows = torch.stack(complete[:steps])
-                return Epoch(rows.unsqueeze(0), torch.ones(1, 1, size))
+                weight = torch.ones(1, 1, size)
+                return Epoch(rows.unsqueeze(0), weight)
         raise DataError(
             f"batches of {size} rows hardly ever contain every group; use a larger batch_size"
         )

@@ -22,16 +22,50 @@ from metrifair.support.checks import check_integer, check_number
 
 _COPIES = 4  # of a matrix, or a block, in memory at once: costs, plan, and two intermediate results
 _LOOK_EVERY = 5  # sweeps between checks of the error, which wait for the device
-# errors of the marginals that rounding leaves
-_RESOLUTION = {torch.float64: 0.0, torch.float32: 1e-5}
-# logarithms of scalings without loss of precision
-_MODERATE = {torch.float64: 100.0, torch.float32: 30.0}
 _REMEMBERED = 6  # past steps in Anderson's acceleration
-_RIDGE = {torch.float64: 1e-12, torch.float32: 1e-6}
+
+
+class Precision(NamedTuple):
+    """Limits that follow from the rounding of a number type."""
+
+    marginal_error: float  # that rounding leaves
+    log_scaling: float  # the largest without loss of precision
+    ridge: float  # of nearly singular normal equations
+
+
+_PRECISION = {
+    torch.float64: Precision(
+        marginal_error=0.0,
+        log_scaling=100.0,
+        ridge=1e-12,
+    ),
+    torch.float32: Precision(
+        marginal_error=1e-5,
+        log_scaling=30.0,
+        ridge=1e-6,
+    ),
+}
+
+
+class PlanBlock(NamedTuple):
+    """Costs and plan of some rows."""
+
+    rows: slice
+    cost: Tensor
+    plan: Tensor
+
+
+class Scalings(NamedTuple):
+    """Factors of a plan's rows and columns, and the sums of its columns once its rows are scaled."""
+
+    left: Tensor
+    right: Tensor
+    columns: Tensor
+
 
 Block = TypeVar("Block")
-Plans: TypeAlias = Callable[[], Iterator[tuple[slice, Tensor, Tensor]]]
-"""Rows, costs and plan of one block of rows after the other."""
+Plans: TypeAlias = Callable[[], Iterator[PlanBlock]]
+"""One block of rows after the other."""
 Potentials: TypeAlias = tuple[Tensor, Tensor]
 
 
@@ -108,7 +142,8 @@ class Sinkhorn:
         """
         with torch.no_grad():
             a, b = weights
-            center = torch.cat([u, v], -2).mean(-2, keepdim=True)
+            points = torch.cat([u, v], -2)
+            center = points.mean(-2, keepdim=True)
             # the unit of cost is now epsilon
             x = (u - center) / self.epsilon
             y = (v - center) / self.epsilon
@@ -117,8 +152,10 @@ class Sinkhorn:
             among_u = solve(TransportProblem(x, x, a, a, self.block), start_u, self, sharp=sharp)
             among_v = solve(TransportProblem(y, y, b, b, self.block), start_v, self, sharp=sharp)
             both = solve(TransportProblem(x, y, a, b, self.block), start_both, self, sharp=sharp)
-            entropic = both.entropic - (among_u.entropic + among_v.entropic) / 2
-            plain = both.sharp - (among_u.sharp + among_v.sharp) / 2
+            entropic_within = among_u.entropic + among_v.entropic
+            entropic = both.entropic - entropic_within / 2
+            sharp_within = among_u.sharp + among_v.sharp
+            plain = both.sharp - sharp_within / 2
             slope_u = both.at_left - among_u.at_left
             slope_v = both.at_right - among_v.at_left
         value = self.epsilon * entropic
@@ -126,11 +163,13 @@ class Sinkhorn:
             change = cloud - cloud.detach()  # 0, with a gradient
             product = change * slope
             value = value + product.sum((-2, -1))
+        solutions = (among_u, among_v, both)
+        all_converged = [solution.converged for solution in solutions]
         return Divergence(
             value=value,
             sharp=self.epsilon * plain,
-            potentials=(among_u.potentials, among_v.potentials, both.potentials),
-            converged=among_u.converged & among_v.converged & both.converged,
+            potentials=tuple(solution.potentials for solution in solutions),
+            converged=reduce(torch.logical_and, all_converged),
         )
 
 
@@ -171,12 +210,13 @@ class TransportProblem:
         g = g + self.log_b
         by_column = g.unsqueeze(-2)
 
-        def blocks() -> Iterator[tuple[slice, Tensor, Tensor]]:
+        def blocks() -> Iterator[PlanBlock]:
             for rows, cost in self.costs():
                 by_row = f[..., rows].unsqueeze(-1)
                 exponent = by_row - cost
                 exponent.add_(by_column)
-                yield rows, cost, exponent.exp_()
+                plan = exponent.exp_()
+                yield PlanBlock(rows, cost, plan)
 
         return self._keep_blocks(blocks)
 
@@ -193,7 +233,8 @@ class TransportProblem:
         rowwise = torch.empty_like(f)
         below = torch.full_like(g, -inf)
         for rows, cost in self.costs():
-            improved = -torch.logsumexp(by_column - cost, -1)
+            log_sums = torch.logsumexp(by_column - cost, -1)
+            improved = -log_sums
             rowwise[..., rows] = improved
             if not self.symmetric:
                 left = improved + self.log_a[..., rows]
@@ -205,9 +246,8 @@ class TransportProblem:
             return half, half
         return rowwise, -below
 
-    def sweeps(self, plans: Plans, like: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Ever better scalings of a plan's rows and columns, with the sums of its columns once its
-        rows are scaled.
+    def sweeps(self, plans: Plans, like: Tensor) -> Iterator[Scalings]:
+        """Ever better scalings of a plan's rows and columns.
 
         If both clouds are one, half a step at a time converges fast; else steps alternate,
         accelerated.
@@ -215,10 +255,11 @@ class TransportProblem:
         if self.symmetric:
             right = torch.ones_like(like)
             while True:
-                blocks = [_times(plan, right) for _, _, plan in plans()]
+                blocks = [_times(block.plan, right) for block in plans()]
                 sums = torch.cat(blocks, -1)
-                yield right, right, sums
-                right = (right * self.b / sums).sqrt()
+                yield Scalings(right, right, sums)
+                improved = right * self.b / sums
+                right = improved.sqrt()
         step = torch.zeros_like(like)
         acceleration = Anderson(self.b)
         while True:
@@ -226,11 +267,14 @@ class TransportProblem:
             lefts = []
             parts = []
             for rows, _, plan in plans():
-                left = self.a[..., rows] / _times(plan, right)
+                row_sums = _times(plan, right)
+                left = self.a[..., rows] / row_sums
                 lefts.append(left)
-                parts.append(_times(plan.mT, left))
+                column_sums = _times(plan.mT, left)
+                parts.append(column_sums)
+            all_left = torch.cat(lefts, -1)
             columns = reduce(torch.add, parts)
-            yield torch.cat(lefts, -1), right, columns
+            yield Scalings(all_left, right, columns)
             reached = self.log_b - columns.log()
             step = acceleration.next(step, reached)
 
@@ -253,8 +297,8 @@ def solve(
     these grow too far.
     """
     f, g = start or problem.start()
-    tol = max(solver.tol, _RESOLUTION[f.dtype])
-    largest = _MODERATE[f.dtype]
+    precision = _PRECISION[f.dtype]
+    tol = max(solver.tol, precision.marginal_error)
     max_iterations = solver.max_iterations
     used = 0
     done = False
@@ -262,32 +306,35 @@ def solve(
         plans = problem.plans(f, g)
         for left, right, columns in problem.sweeps(plans, g):
             used += 1
-            if used % _LOOK_EVERY == 0 or used >= max_iterations:
+            is_last = used >= max_iterations
+            if is_last or used % _LOOK_EVERY == 0:
                 errors = right * columns - problem.b
-                near = errors.abs().sum(-1) <= tol
+                total_error = errors.abs().sum(-1)
+                near = total_error <= tol
                 scalings = torch.cat([left, right], -1)
-                moderate = scalings.log().abs() <= largest
+                log_scalings = scalings.log()
+                moderate = log_scalings.abs() <= precision.log_scaling
                 both = torch.stack([near.all(), moderate.all()])
                 done, fine = both.tolist()  # one synchronization with the device
-                if done or not fine or used >= max_iterations:
+                if done or is_last or not fine:
                     break
         f = _moved(f, left)
         g = _moved(g, right)
-        if done or used >= max_iterations:
+        if done or is_last:
             break
         f, g = problem.exact_sweep(f, g)
     if not done:  # the scalings may have overflowed
         plans = problem.plans(f, g)
         left = torch.ones_like(f)
         right = torch.ones_like(g)
-    plain, at_left, at_right = _slopes(problem, plans, left, right, sharp=sharp)
-    of_left = (f * problem.a).sum(-1)
-    of_right = (g * problem.b).sum(-1)
+    slopes = _slopes(problem, plans, left, right, sharp=sharp)
+    weighted_f = f * problem.a
+    weighted_g = g * problem.b
     return TransportSolution(
-        entropic=of_left + of_right,
-        sharp=plain,
-        at_left=at_left,
-        at_right=at_right,
+        entropic=weighted_f.sum(-1) + weighted_g.sum(-1),
+        sharp=slopes.cost,
+        at_left=slopes.at_left,
+        at_right=slopes.at_right,
         potentials=(f, g),
         converged=near,
     )
@@ -296,13 +343,22 @@ def solve(
 def _moved(potential: Tensor, scaling: Tensor) -> Tensor:
     """The potential with the scaling taken in; a model's is as it was where that overflowed."""
     step = scaling.log()
+    moved = potential + step
     is_finite = step.isfinite().all(-1, keepdim=True)
-    return torch.where(is_finite, potential + step, potential)
+    return torch.where(is_finite, moved, potential)
+
+
+class Slopes(NamedTuple):
+    """The plain cost of a plan, 0 if it was not requested, and the slopes at both clouds."""
+
+    cost: Tensor
+    at_left: Tensor
+    at_right: Tensor
 
 
 def _slopes(
     problem: TransportProblem, plans: Plans, left: Tensor, right: Tensor, *, sharp: bool
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> Slopes:
     """The plain cost of the plan so scaled, where it is wanted, and the slopes of the costs at
     both clouds.
     """
@@ -315,14 +371,15 @@ def _slopes(
         here = x[..., rows, :]
         scaling = left[..., rows]
         if sharp:
-            by_row = scaling * _times(plan * cost, right)
-            total += by_row.sum(-1)
+            row_costs = _times(plan * cost, right)
+            scaled_costs = scaling * row_costs
+            total += scaled_costs.sum(-1)
         pull = plan.div_(cost)
         pull.nan_to_num_(nan=0.0, posinf=0.0)  # the slope of a distance of 0 is 0
         at_left[..., rows, :] = _total_pull(pull, here, y, scaling, right)
         if not problem.symmetric:
             at_right += _total_pull(pull.mT, y, here, right, scaling)
-    return total, at_left, at_right
+    return Slopes(total, at_left, at_right)
 
 
 def _total_pull(
@@ -332,11 +389,14 @@ def _total_pull(
     here.
     """
     other = other.unsqueeze(-1)
-    scaled = torch.cat([there * other, other], -1)
+    scaled_points = there * other
+    scaled = torch.cat([scaled_points, other], -1)
     sums = pull @ scaled
     points = sums[..., :-1]
     weight = sums[..., -1:]
-    return scaling.unsqueeze(-1) * (here * weight - points)
+    differences = here * weight - points
+    row_scaling = scaling.unsqueeze(-1)
+    return row_scaling * differences
 
 
 def _times(matrix: Tensor, vector: Tensor) -> Tensor:
@@ -357,8 +417,11 @@ def by_coordinate(x: Tensor, y: Tensor) -> Tensor:
     """The same distances, by one pass over all pairs for each coordinate."""
     *_, points, _ = y.shape
     total = x.new_zeros(*x.shape[:-1], points)
-    for here, there in zip(x.unbind(-1), y.unbind(-1), strict=True):
-        difference = here.unsqueeze(-1) - there.unsqueeze(-2)
+    coordinates = zip(x.unbind(-1), y.unbind(-1), strict=True)
+    for here, there in coordinates:
+        rows = here.unsqueeze(-1)
+        columns = there.unsqueeze(-2)
+        difference = rows - columns
         total.addcmul_(difference, difference)
     return total.sqrt_()
 
@@ -382,18 +445,22 @@ class Anderson:
         """The next point after a step from ``x``; the past is discarded where the residual
         grows again.
         """
-        now = torch.stack([led - x, led])
+        residual = led - x
+        now = torch.stack([residual, led])
         *models, size = now.shape
         if self.past is None:
-            self.past = now.new_zeros(*models, _REMEMBERED + 1, size)
+            remembered = _REMEMBERED + 1
+            self.past = now.new_zeros(*models, remembered, size)
         else:
             last = self.past[..., -1, :]
-            oldest = self.past[..., self.taken % _REMEMBERED, :]
+            place = self.taken % _REMEMBERED
+            oldest = self.past[..., place, :]
             torch.sub(now, last, out=oldest)
             self.taken += 1
         self.past[..., -1, :] = now
         missed, to = self.past
-        products = (missed * self.weight) @ missed.mT
+        weighted = missed * self.weight
+        products = weighted @ missed.mT
         square = products[..., -1, -1]
         least = torch.full_like(square, inf)
         if self.best is not None:
@@ -401,14 +468,18 @@ class Anderson:
         self.best = torch.fmin(square, least)
         shrinking = square <= 4 * least
         grown = ~shrinking[..., None, None]  # or the residual is not a number
-        self.past[..., :-1, :].masked_fill_(grown, 0.0)
+        past_changes = self.past[..., :-1, :]
+        past_changes.masked_fill_(grown, 0.0)
         # Nearly singular normal equations, with a ridge; their solution is 0 along steps that were
         # not taken.
-        gram = products[..., :-1, :-1].clone()
+        among_past = products[..., :-1, :-1]
+        gram = among_past.clone()
         diagonal = gram.diagonal(dim1=-2, dim2=-1)
         trace = diagonal.sum(-1, keepdim=True)
+        precision = _PRECISION[gram.dtype]
+        ridge = trace * precision.ridge
         least_ridge = torch.finfo(gram.dtype).tiny
-        diagonal.add_(trace * _RIDGE[gram.dtype] + least_ridge)
+        diagonal.add_(ridge + least_ridge)
         missed_by_step = products[..., :-1, -1:]
         solved, _ = torch.linalg.solve_ex(gram, missed_by_step)
         shares: Tensor = solved.masked_fill_(grown, 0.0)

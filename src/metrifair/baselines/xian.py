@@ -96,9 +96,12 @@ class XianPostprocessor(ClassifierMixin, PublishedPostprocessor):
         codes = range(len(self.groups_))
         classes = scores.shape[1]
         two = classes == 2
-        free = np.eye(classes)[_most_probable(scores)]  # one for the class without a constraint
+        unconstrained = _most_probable(scores)
+        each_class = np.eye(classes)
+        free = each_class[unconstrained]
         by_group = [free[group == code] for code in codes]
-        self.rates_ = np.stack([part.mean(0) for part in by_group])
+        rates = [part.mean(0) for part in by_group]
+        self.rates_ = np.stack(rates)
         self.offsets_ = np.zeros_like(self.rates_)
         self.thresholds_ = np.full(len(codes), 0.5)
         self.cost_ = _cost(scores, free)
@@ -113,15 +116,20 @@ class XianPostprocessor(ClassifierMixin, PublishedPostprocessor):
         self.rates_ = assigned.rates
         self.cost_ = assigned.cost
         for code in codes:
-            part = scores[group == code]
-            chance = assigned.probability[group == code]
+            in_group = group == code
+            part = scores[in_group]
+            chance = assigned.probability[in_group]
             if two:
-                self.thresholds_[code] = threshold(part[:, 1], chance[:, 1])
+                later_score = part[:, 1]
+                later_chance = chance[:, 1]
+                self.thresholds_[code] = threshold(later_score, later_chance)
             else:
                 self.offsets_[code] = offsets(part, chance)
-            is_drawn = chance.max(1) < 1
-            for row in np.flatnonzero(is_drawn):
-                key = _key(code, part[row])
+            largest_chance = chance.max(1)
+            on_margin = np.flatnonzero(largest_chance < 1)
+            for row in on_margin:
+                score = part[row]
+                key = _key(code, score)
                 self.drawn_[key] = chance[row]
 
     def predict(self, X: Table, *, sensitive_features: Table) -> NDArray[Any]:
@@ -143,19 +151,27 @@ class XianPostprocessor(ClassifierMixin, PublishedPostprocessor):
         group = self._groups(X, sensitive_features)
         scores = self._scores(self.base_, X, sensitive_features)
         if scores.shape[1] == 2:
-            is_accepted = scores[:, 1] > self.thresholds_[group]
+            thresholds = self.thresholds_[group]
+            is_accepted = scores[:, 1] > thresholds
             codes = is_accepted.astype(int)
         else:
-            shifted = 2 * scores + self.offsets_[group]
+            row_offsets = self.offsets_[group]
+            shifted = 2 * scores + row_offsets
             codes = shifted.argmax(1)
         if self.randomized and self.drawn_:
-            for row, code in enumerate(group.tolist()):
-                key = _key(code, scores[row])
-                chance = self.drawn_.get(key)
-                if chance is not None:  # on the margin
-                    codes[row] = self.generator_.choice(len(chance), p=chance)
+            self._draw_at_margin(codes, group, scores)
         labels: NDArray[Any] = self.classes_[codes]
         return labels
+
+    def _draw_at_margin(self, codes: Integers, group: Integers, scores: Floats) -> None:
+        """Replace the codes of rows on the margin by random ones."""
+        for row, code in enumerate(group.tolist()):
+            score = scores[row]
+            key = _key(code, score)
+            chance = self.drawn_.get(key)
+            if chance is not None:
+                classes = len(chance)
+                codes[row] = self.generator_.choice(classes, p=chance)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -174,8 +190,10 @@ def _most_probable(scores: Floats) -> Integers:
 
 def _key(code: int, score: Floats) -> tuple[int, ...]:
     """A key for rows of one group and score, independent of other rows."""
-    rounded = (score * 1e9).round()
-    return (code, *rounded.astype(int).tolist())
+    scaled = score * 1e9
+    rounded = scaled.round()
+    digits = rounded.astype(int)
+    return (code, *digits.tolist())
 
 
 class Assignment(NamedTuple):
@@ -198,17 +216,22 @@ def binary_rates(score: Floats, group: Integers, alpha: float) -> Floats:
     favored = []  # the cheapest shares
     rates = []
     costs = []
-    for code in range(group.max() + 1):
+    sizes = np.bincount(group)
+    for code, count in enumerate(sizes):
         part = score[group == code]
-        count = len(part)
-        favored.append(float((part > 0.5).mean()))
-        rates.append(np.arange(count + 1) / count)  # when the first k rows are accepted
-        descending = np.sort(part)[::-1]
+        is_favored = part > 0.5
+        favored.append(float(is_favored.mean()))
+        accepted_rows = np.arange(count + 1)
+        rates.append(accepted_rows / count)
+        ascending = np.sort(part)
+        descending = ascending[::-1]
         changes = np.cumsum(1 - 2 * descending)
-        total = part.sum() + np.append(0.0, changes)
+        changes_from_none = np.append(0.0, changes)
+        total = part.sum() + changes_from_none
         costs.append(total / count)
-    shares = np.bincount(group) / len(group)
-    return cheapest_rates(rates, costs, shares, np.array(favored), alpha)
+    shares = sizes / len(group)
+    cheapest = np.array(favored)
+    return cheapest_rates(rates, costs, shares, cheapest, alpha)
 
 
 def accepted(score: Floats, rate: float) -> Floats:
@@ -217,12 +240,15 @@ def accepted(score: Floats, rate: float) -> Floats:
     """
     _, place, counts = np.unique(-score, return_inverse=True, return_counts=True)
     before = np.cumsum(counts) - counts
-    left = rate * len(score) - before
+    places = rate * len(score)
+    left = places - before
     share = left / counts
     whole = share.round()
-    near = np.abs(share - whole) < 1e-9  # a rate of k / n accepts k rows whole
+    difference = np.abs(share - whole)
+    near = difference < 1e-9  # a rate of k / n accepts k rows whole
     share = np.where(near, whole, share)
-    return share.clip(0, 1)[place]
+    chance = share.clip(0, 1)
+    return chance[place]
 
 
 def threshold(score: Floats, probability: Floats) -> float:
@@ -246,18 +272,21 @@ def binary_assignment(score: Floats, group: Integers, alpha: float) -> Assignmen
     probability = np.empty(len(score))
     for code, rate in enumerate(rates):
         in_group = group == code
-        probability[in_group] = accepted(score[in_group], rate)
+        part = score[in_group]
+        probability[in_group] = accepted(part, rate)
     by_class = _of_two_classes(probability)
+    scores = _of_two_classes(score)
     return Assignment(
         probability=by_class,
         rates=_of_two_classes(rates),
-        cost=_cost(_of_two_classes(score), by_class),
+        cost=_cost(scores, by_class),
     )
 
 
 def _of_two_classes(later: Floats) -> Floats:
     """Probabilities of both classes, from those of the later one."""
-    return np.stack([1 - later, later], axis=1)
+    earlier = 1 - later
+    return np.stack([earlier, later], axis=1)
 
 
 def assignment(scores: Floats, group: Integers, alpha: float) -> Assignment:
@@ -268,26 +297,35 @@ def assignment(scores: Floats, group: Integers, alpha: float) -> Assignment:
     groups = int(group.max()) + 1
     rows = np.column_stack([group, scores])
     atoms, place, counts = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
-    atom_group = atoms[:, 0].astype(int)
+    atom_codes = atoms[:, 0]
+    atom_group = atom_codes.astype(int)
     atom_scores = atoms[:, 1:]
     m = len(atoms)
+    numbers = np.arange(m)
     sizes = np.bincount(group)
-    mass = counts / sizes[atom_group]
-    mean_by_group = coo_array((mass, (atom_group, np.arange(m))), shape=(groups, m))
+    group_size = sizes[atom_group]
+    mass = counts / group_size
+    positions = (atom_group, numbers)
+    mean_by_group = coo_array((mass, positions), shape=(groups, m))
     each_class = np.eye(classes)
     rates = kron(mean_by_group, each_class)
-    window = coo_array(np.tile(each_class, (groups, 1)))
-    places = np.arange(m * classes)
-    ones = np.ones(m * classes)
-    atom_of_place = np.repeat(np.arange(m), classes)
+    class_by_group = np.tile(each_class, (groups, 1))
+    window = coo_array(class_by_group)
+    variables = m * classes
+    places = np.arange(variables)
+    ones = np.ones(variables)
+    atom_of_place = np.repeat(numbers, classes)
     sums = coo_array((ones, (atom_of_place, places)))
-    losses = counts[:, None] * (1 - atom_scores)
+    errors = 1 - atom_scores
+    losses = counts[:, None] * errors
     loss = losses.ravel() / n
     solution = parity_program(loss, rates, window, alpha, sums=sums)
-    solved = solution.x[: m * classes].reshape(m, classes)
+    assigned = solution.x[:variables]
+    solved = assigned.reshape(m, classes)
     solved = np.where(solved > _TIE, solved, 0.0)
     solved /= solved.sum(1, keepdims=True)
-    probability = solved[place.ravel()]
+    atom_of_row = place.ravel()
+    probability = solved[atom_of_row]
     return Assignment(
         probability=probability,
         rates=mean_by_group @ solved,
@@ -303,7 +341,8 @@ def offsets(scores: Floats, probability: Floats) -> Floats:
     least squared slack.
     """
     is_assigned = probability > 0
-    used = np.flatnonzero(is_assigned.any(0))
+    is_used = is_assigned.any(0)
+    used = np.flatnonzero(is_used)
     values = np.full(scores.shape[1], -np.inf)
     values[used] = 0.0
     if len(used) < 2:
@@ -313,12 +352,16 @@ def offsets(scores: Floats, probability: Floats) -> Floats:
     for won, lost in permutations(used, 2):
         margin = scores[:, lost] - scores[:, won]
         rows = is_assigned[:, won]
-        bounds.append(margin[rows].max())
+        required = margin[rows]
+        bounds.append(required.max())
         is_lost = (used == lost).astype(float)
         is_won = (used == won).astype(float)
         differences.append(is_lost - is_won)
-    levels = _levels(np.array(differences), np.array(bounds))
-    values[used] = 2 * (levels[0] - levels)
+    difference_matrix = np.array(differences)
+    bound_vector = np.array(bounds)
+    levels = _levels(difference_matrix, bound_vector)
+    first = levels[0]
+    values[used] = 2 * (first - levels)
     return values
 
 
@@ -326,17 +369,24 @@ def _levels(differences: Floats, bounds: Floats) -> AnyFloats:
     """Levels whose differences are at least the bounds, with least squared slack."""
     count = len(bounds)
     every_pair = np.eye(count)
-    beyond = every_pair - differences @ np.linalg.pinv(differences)
+    inverse = np.linalg.pinv(differences)
+    projection = differences @ inverse
+    beyond = every_pair - projection
     # Slacks s >= 0 with bounds + s a difference of levels; the small weight picks the shortest of
     # them.
-    equations = np.vstack([beyond, 1e-6 * every_pair])
-    results = np.append(-beyond @ bounds, np.zeros(count))
+    shortest = 1e-6 * every_pair
+    equations = np.vstack([beyond, shortest])
+    required = -beyond @ bounds
+    zeros = np.zeros(count)
+    results = np.append(required, zeros)
     slack, _ = nnls(equations, results)
-    levels, *_ = np.linalg.lstsq(differences, bounds + slack, rcond=None)
+    reached = bounds + slack
+    levels, *_ = np.linalg.lstsq(differences, reached, rcond=None)
     return levels
 
 
 def _cost(scores: Floats, probability: Floats) -> float:
     """The expected error of drawing classes with these probabilities."""
     errors = probability * (1 - scores)
-    return float(errors.sum() / len(scores))
+    total = errors.sum()
+    return float(total / len(scores))

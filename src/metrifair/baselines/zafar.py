@@ -115,7 +115,8 @@ class ZafarClassifier(LogOddsMixin, WeightedEstimator):
 
     def _fit_data(self, data: TrainingData, seed: int) -> Fitted:  # noqa: ARG002
         self._check()
-        scaling = ColumnScale.of(data, intercept=self.fit_intercept and self.variant != "reference")
+        has_intercept = self.fit_intercept and self.variant != "reference"
+        scaling = ColumnScale.of(data, intercept=has_intercept)
         loss = Logistic.of(data, scaling, self.ridge)
         bound = float(self.tau or 0.0)
         if self.gamma is not None:
@@ -159,7 +160,8 @@ class ZafarClassifier(LogOddsMixin, WeightedEstimator):
         w = mistreatment_fit(loss, measures, w0, bound)
 
         def covariance(weights: Floats) -> Floats:
-            return np.array([measure.covariance(weights) for measure in measures])
+            reached = [measure.covariance(weights) for measure in measures]
+            return np.array(reached)
 
         return w0, w, covariance
 
@@ -258,13 +260,15 @@ def within_loss(loss: Logistic, c: Floats, w0: Floats, gamma: float) -> Floats:
 
 def within_all(loss: Logistic, c: Floats, w0: Floats, tau: float) -> Floats:
     """The least loss with every \\|c_k w\\| at most tau, as a conic program."""
-    if (np.abs(c @ w0) <= tau).all():
+    reached = np.abs(c @ w0)
+    if (reached <= tau).all():
         return w0
     cp = require("cvxpy", extra="baselines", purpose="ZafarClassifier with more than two groups")
     w = cp.Variable(len(w0))
     objective = cp.Minimize(loss.convex(cp, w))
     bounds = [cp.abs(c @ w) <= tau]
-    solve(cp.Problem(objective, bounds), len(loss.sign))
+    problem = cp.Problem(objective, bounds)
+    solve(problem, len(loss.sign))
     return np.asarray(w.value)
 
 
@@ -284,15 +288,18 @@ class Mistreatment:
         shares = []
         totals = []
         for code in (0, 1):
-            cell = (data.y == label) & (data.group == code)
+            in_group = data.group == code
+            cell = (data.y == label) & in_group
             weight = loss.weight[cell]
             total = float(weight.sum())
-            rows, row_weight = merged(signed[cell], weight)
+            cell_rows = signed[cell]
+            rows, row_weight = merged(cell_rows, weight)
             margins.append(rows)
             shares.append(row_weight / total)
             totals.append(total)
         first, second = totals
-        return cls(margins, shares, balance=first * second / sum(totals) ** 2)
+        balance = first * second / sum(totals) ** 2
+        return cls(margins, shares, balance)
 
     def mean(self, group: int, w: Floats) -> float:
         """Mean of the margin where it is negative, counting as zero where it is not: concave in
@@ -304,7 +311,9 @@ class Mistreatment:
 
     def covariance(self, w: Floats) -> float:
         """The quantity that the criterion bounds."""
-        difference = self.mean(1, w) - self.mean(0, w)
+        earlier = self.mean(0, w)
+        later = self.mean(1, w)
+        difference = later - earlier
         return self.balance * difference
 
     def tangent(self, group: int, w: Floats) -> Floats:
@@ -313,7 +322,8 @@ class Mistreatment:
         """
         margins = self.margins[group]
         is_wrong = margins @ w < 0
-        return (self.shares[group] * is_wrong) @ margins
+        wrong_shares = self.shares[group] * is_wrong
+        return wrong_shares @ margins
 
 
 def mistreatment_fit(
@@ -331,7 +341,8 @@ def mistreatment_fit(
         moved, slack = solution(w, price)
         # A solver may return less exact weights than requested, but then the loss is constant.
         distance = np.linalg.norm(moved - w)
-        change = loss.value(moved) / loss.value(w) - 1
+        ratio = loss.value(moved) / loss.value(w)
+        change = ratio - 1
         is_settled = distance <= CLOSE or abs(change) <= STILL
         w = moved
         if is_settled and slack <= CLOSE:
@@ -368,7 +379,8 @@ def convex_round(
         tangent = cp.Parameter(size)
         other = 1 - group
         wrong = cp.pos(-measure.margins[other] @ w)
-        covariance = measure.balance * (tangent @ w + measure.shares[other] @ wrong)
+        of_other = measure.shares[other] @ wrong
+        covariance = measure.balance * (tangent @ w + of_other)
         tangents.append(tangent)
         limits.append(covariance <= bound + slack[place])
     of_slack = loss.weight.sum() * price * cp.sum(slack)
@@ -484,25 +496,33 @@ class Logistic:
 
     def value(self, w: Floats) -> float:
         """The loss at w."""
-        losses = np.logaddexp(0, -self.sign * (self.design @ w))
+        scores = self.design @ w
+        losses = np.logaddexp(0, -self.sign * scores)
+        risk = self.weight @ losses
         penalty = self.shrinkage @ w**2 / 2
-        return float(self.weight @ losses + penalty)
+        return float(risk + penalty)
 
     def convex(self, cp: Any, w: Any) -> Any:
         """The loss as an expression of cvxpy; equal rows make one term."""
-        signed, weight = merged(self.sign[:, None] * self.design, self.weight)
-        risk = weight @ cp.logistic(-(signed @ w))
+        margins = self.sign[:, None] * self.design
+        signed, weight = merged(margins, self.weight)
+        losses = cp.logistic(-(signed @ w))
+        risk = weight @ losses
         squares = cp.multiply(self.shrinkage / 2, w**2)
         return risk + cp.sum(squares)
 
     def derivatives(self, w: Floats) -> tuple[Floats, Floats]:
         """Gradient and Hessian at w."""
-        wrong = expit(-self.sign * (self.design @ w))
+        scores = self.design @ w
+        wrong = expit(-self.sign * scores)
         columns = self.design.T
         slopes = self.weight * self.sign * wrong
-        gradient = -columns @ slopes + self.shrinkage * w
-        curvatures = self.weight * wrong * (1 - wrong)
-        hessian = (columns * curvatures) @ self.design
+        shrinking = self.shrinkage * w
+        gradient = -columns @ slopes + shrinking
+        right = 1 - wrong
+        curvatures = self.weight * wrong * right
+        weighted_columns = columns * curvatures
+        hessian = weighted_columns @ self.design
         return gradient, hessian + np.diag(self.shrinkage)
 
     def minimize(self, start: Floats, directions: Floats | None = None) -> Floats:
@@ -531,7 +551,9 @@ class Logistic:
 
     def unconstrained(self) -> Floats:
         """The minimizer; warns if the classes can be separated, so that there is none."""
-        w = self.minimize(np.zeros(self.design.shape[1]))
+        _, size = self.design.shape
+        start = np.zeros(size)
+        w = self.minimize(start)
         if self._separates(w, self.value(w)):
             warn_user(
                 "a linear score separates the classes exactly: the unpenalized fit has no optimum; "
@@ -544,7 +566,8 @@ class Logistic:
         """Warn of features that separate a few rows: they can change scores without loss, and
         so meet any bound.
         """
-        farthest = float(np.abs(self.design @ w).max())
+        distances = np.abs(self.design @ w)
+        farthest = float(distances.max())
         if farthest > _FAR:
             warn_user(
                 f"some rows get scores as far out as {farthest:.0f}: a feature separates them "
