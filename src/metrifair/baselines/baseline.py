@@ -34,7 +34,7 @@ from metrifair.problem.problem import (
     warn_of_labels,
 )
 from metrifair.problem.tables import UNKNOWN, Table, as_features, as_labels, unmasked
-from metrifair.support.arrays import Floats, Integers, distinct_codes
+from metrifair.support.arrays import Booleans, Floats, Integers, distinct_codes
 from metrifair.support.checks import check_known, make_seed
 from metrifair.support.method_names import OwnMethodNames
 from metrifair.training.objective import BINARY
@@ -158,6 +158,19 @@ class TrainingData:
     def __len__(self) -> int:
         return len(self.x)
 
+    @property
+    def features(self) -> int:
+        """The number of columns of x."""
+        _, count = self.x.shape
+        return int(count)
+
+    def in_cell(self, label: int, code: int) -> Booleans:
+        """Whether each row has this label and this group (codes)."""
+        has_label = self.y == label
+        in_group = self.group == code
+        result: Booleans = has_label & in_group
+        return result
+
     def take(self, rows: Integers) -> TrainingData:
         """Some of the rows; groups keep their codes."""
         return replace(
@@ -168,7 +181,7 @@ class TrainingData:
         """Raise a DataError unless every group has a row with each of these labels (codes)."""
         for label in labels:
             for code, name in enumerate(self.groups):
-                if not ((self.y == label) & (self.group == code)).any():
+                if not self.in_cell(label, code).any():
                     problem = f"group {name!r} has no row with label {label}, on which the criterion conditions"
                     raise DataError(problem, remedy="leave the group out or use another criterion")
 
@@ -241,7 +254,7 @@ class LogOddsMixin(TwoClassMixin):
         accepted = self._accepted(X)  # first: it raises an error before ``fit``
         return self.classes_[accepted.astype(np.int64)]
 
-    def _accepted(self, X: Table) -> NDArray[np.bool_]:
+    def _accepted(self, X: Table) -> Booleans:
         return self._log_odds(X) >= 0
 
 

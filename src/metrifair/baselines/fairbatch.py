@@ -108,8 +108,7 @@ class FairBatchClassifier(BatchedNetworkClassifier):
         sampler = Sampler(
             data, batch_size=batch_size, criterion=criterion, step=self.step, reference=reference
         )
-        _, features = data.x.shape
-        model: Model = model_for(network, features, 1)
+        model: Model = model_for(network, data.features, 1)
         if reference:
             model = Doubled(model)
         samples = make_samples(data)
@@ -262,9 +261,8 @@ class Sampler:
         cells = []
         for label in (0, 1):
             for code in (0, 1):
-                has_label = data.y == label
-                in_group = data.group == code
-                cells.append(has_label & in_group)
+                cell = data.in_cell(label, code)
+                cells.append(cell)
         rows = map(np.flatnonzero, cells)
         self.cells = list(map(torch.as_tensor, rows))  # by label, then by group
         inside = np.reshape(cells, (2, 2, -1))
@@ -291,8 +289,7 @@ class Sampler:
             self._move_shares(output[0, 0])
         self.begun = True
         counts = batch_counts(self.shares, self.sizes, self.batch_size, half_to_even=self.reference)
-        cell_counts = counts.ravel()
-        sizes = cell_counts.tolist()
+        sizes = counts.ravel().tolist()
         total = sum(sizes)
         generator = generators[0]
         parts = []
@@ -300,8 +297,7 @@ class Sampler:
             if size:
                 part = cyclic(cell, size, self.steps, generator, repeating=self.reference)
                 parts.append(part)
-        first_part = parts[0]
-        first = first_part[:, :1]
+        first = parts[0][:, :1]
         missing = self.size - total
         filling = first.expand(-1, missing)
         parts.append(filling)

@@ -144,7 +144,6 @@ class FairKDEClassifier(BatchedNetworkClassifier):
             member=member.to(device),
         )
         samples = make_samples(data, cell)
-        _, features = data.x.shape
         predictor = train_network(
             network,
             samples,
@@ -152,7 +151,7 @@ class FairKDEClassifier(BatchedNetworkClassifier):
             strength=self.strength,
             seed=seed,
             source=source,
-            model=self._model(network, features),
+            model=self._model(network, data.features),
         )
         return {"predictor_": predictor}
 

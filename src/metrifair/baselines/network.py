@@ -171,7 +171,7 @@ def fit_weighted(
     task, outputs = (BINARY, 1) if classes == 2 else (MULTICLASS, classes)
     check_settings(network)
     schedule = schedule_for(network, len(data))
-    model = model_for(network, data.x.shape[1], outputs)
+    model = model_for(network, data.features, outputs)
     samples = make_samples(data, vector=task.vector)
     predictor = train_network(
         network,
@@ -183,7 +183,7 @@ def fit_weighted(
     )
     fitted: FairClassifier = clone(network).set_params(random_state=seed)
     fitted.classes_ = np.arange(classes)
-    fitted.n_features_in_ = data.x.shape[1]
+    fitted.n_features_in_ = data.features
     fitted.predictor_ = replace(predictor, model=model)
     fitted.scheme_ = Scheme(STATISTICAL_PARITY, tuple(range(classes)), classes - 1)
     fitted.n_iter_ = schedule.epochs

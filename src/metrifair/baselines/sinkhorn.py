@@ -154,7 +154,7 @@ class SinkhornClassifier(NetworkClassifier):
     def _measures(self, data: TrainingData) -> Measures:
         labels = CONDITIONED_ON[usual_name(self.criterion)]
         data.check_cells(labels)
-        scaling = Scaling.none(data.x.shape[1])
+        scaling = Scaling.none(data.features)
         if self.standardize:
             scaling = compute_scaling(make_samples(data), None)
         compared = data

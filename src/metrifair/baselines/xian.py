@@ -128,8 +128,7 @@ class XianPostprocessor(ClassifierMixin, PublishedPostprocessor):
             largest_chance = chance.max(1)
             on_margin = np.flatnonzero(largest_chance < 1)
             for row in on_margin:
-                score = part[row]
-                key = _key(code, score)
+                key = _key(code, part[row])
                 self.drawn_[key] = chance[row]
 
     def predict(self, X: Table, *, sensitive_features: Table) -> NDArray[Any]:
@@ -166,12 +165,10 @@ class XianPostprocessor(ClassifierMixin, PublishedPostprocessor):
     def _draw_at_margin(self, codes: Integers, group: Integers, scores: Floats) -> None:
         """Replace the codes of rows on the margin by random ones."""
         for row, code in enumerate(group.tolist()):
-            score = scores[row]
-            key = _key(code, score)
+            key = _key(code, scores[row])
             chance = self.drawn_.get(key)
             if chance is not None:
-                classes = len(chance)
-                codes[row] = self.generator_.choice(classes, p=chance)
+                codes[row] = self.generator_.choice(len(chance), p=chance)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -192,8 +189,7 @@ def _key(code: int, score: Floats) -> tuple[int, ...]:
     """A key for rows of one group and score, independent of other rows."""
     scaled = score * 1e9
     rounded = scaled.round()
-    digits = rounded.astype(int)
-    return (code, *digits.tolist())
+    return (code, *rounded.astype(int).tolist())
 
 
 class Assignment(NamedTuple):
@@ -357,11 +353,8 @@ def offsets(scores: Floats, probability: Floats) -> Floats:
         is_lost = (used == lost).astype(float)
         is_won = (used == won).astype(float)
         differences.append(is_lost - is_won)
-    difference_matrix = np.array(differences)
-    bound_vector = np.array(bounds)
-    levels = _levels(difference_matrix, bound_vector)
-    first = levels[0]
-    values[used] = 2 * (first - levels)
+    levels = _levels(np.array(differences), np.array(bounds))
+    values[used] = 2 * (levels[0] - levels)
     return values
 
 

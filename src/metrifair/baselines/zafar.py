@@ -288,8 +288,7 @@ class Mistreatment:
         shares = []
         totals = []
         for code in (0, 1):
-            in_group = data.group == code
-            cell = (data.y == label) & in_group
+            cell = data.in_cell(label, code)
             weight = loss.weight[cell]
             total = float(weight.sum())
             cell_rows = signed[cell]
@@ -450,7 +449,7 @@ class ColumnScale:
         stay as they are.
         """
         shares = data.weight / data.weight.sum()
-        center = np.zeros(data.x.shape[1])
+        center = np.zeros(data.features)
         if intercept:
             center = shares @ data.x
         squares = (data.x - center) ** 2
