@@ -41,15 +41,17 @@ CALLS: dict[str, tuple[int, Callable[[], Any]]] = {
     # Of these 4 are figures by group (AUC, calibration), their intervals and quantiles, 2
     # namespaces, 1 provenance, 1 the gap that the rows could have shown, and 3 what concerns many
     # audits: names of unknown groups, group probabilities, and how findings are resampled. 10 came
-    # when files of auditing with two or three subjects became one file for each subject.
-    "audit": (44, lambda: audit(Y, X[:, 0], sensitive_features=A, **flat(**QUICK))),
+    # when files of auditing with two or three subjects became one file for each subject, and one with
+    # warnings that name the user's line.
+    "audit": (45, lambda: audit(Y, X[:, 0], sensitive_features=A, **flat(**QUICK))),
     # Of these 4 are utilities and quantiles, 3 families and where they run, one is how to search,
     # one where all comes from, one is about rows that repeat others, one about families that suit
     # the data, one shares fits, one reads names of unknown groups, and one ids that repeat. 5 came
     # with the choice by cross-validation: folds, configurations, resamples, gaps and the rule; 2
-    # with the notes on features that show the group and on rows without one.
+    # with the notes on features that show the group and on rows without one; one with warnings
+    # that name the user's line.
     "frontier": (
-        48,
+        49,
         lambda: frontier(
             FairClassifier(epochs=2, model="mlp"),
             X,

@@ -64,8 +64,7 @@ def public_callables() -> Iterator[tuple[str, Callable[..., Any]]]:
                 value, lambda one: inspect.isfunction(one) or inspect.ismethod(one)
             ):
                 if not name.startswith("_") and method.__module__.startswith("metrifair"):
-                    defined = inspect.unwrap(method)  # in the base that has it
-                    yield defined.__qualname__, defined
+                    yield method.__qualname__, method
 
 
 def parameters(function: Callable[..., Any]) -> list[str]:

@@ -371,6 +371,9 @@ class Nursery:
 
     def __init__(self, errors: Path) -> None:
         self.errors = errors
+        paths = [str(TESTS.parents[1]), os.environ.get("PYTHONPATH", "")]
+        seen = {"PYTHONPATH": os.pathsep.join(filter(None, paths))}  # the seams of tests
+        threads = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
         with errors.open("w") as stderr:
             self.process = subprocess.Popen(
                 [sys.executable, str(TESTS / "killed_sweep.py")],
@@ -378,7 +381,7 @@ class Nursery:
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 text=True,
-                env=os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
+                env=os.environ | seen | threads,
             )
 
     def run(

@@ -24,7 +24,6 @@ from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.tables import Table
 from metrifair.saving.modelfile import PathLike
 from metrifair.support.checks import groups_if_accepted
-from metrifair.support.method_names import OwnMethodNames
 from metrifair.tradeoff.frontier import FrontierRequest
 from metrifair.tradeoff.goal import Goal
 from metrifair.tradeoff.sweep import SearchOptions
@@ -40,7 +39,7 @@ def _has(method: str) -> Any:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class _CrossValidated(OwnMethodNames, BaseEstimator):  # type: ignore[misc]
+class _CrossValidated(BaseEstimator):  # type: ignore[misc]
     """What classifier and regressor share: ``frontier("auto")``, then ``select``."""
 
     _plain: ClassVar[type[FairClassifier | FairRegressor]]

@@ -36,7 +36,6 @@ from metrifair.problem.problem import (
 from metrifair.problem.tables import UNKNOWN, Table, as_features, as_labels, unmasked
 from metrifair.support.arrays import Booleans, Floats, Integers, distinct_codes
 from metrifair.support.checks import check_known, make_seed
-from metrifair.support.method_names import OwnMethodNames
 from metrifair.training.objective import BINARY
 
 Fitted = dict[str, Any]
@@ -45,7 +44,7 @@ Fitted = dict[str, Any]
 DIVERGED = "training diverged; lower learning_rate (now {}), or check the scale of X"
 
 
-class PublishedEstimator(OwnMethodNames, BaseEstimator):
+class PublishedEstimator(BaseEstimator):
     """An estimator that is fitted on features, labels and one group for each row."""
 
     _two_groups = False

@@ -27,7 +27,6 @@ from metrifair.support.checks import (
     check_switches,
     groups_if_accepted,
 )
-from metrifair.support.method_names import OwnMethodNames
 from metrifair.support.reuse import reused
 
 
@@ -126,7 +125,7 @@ def _draws_anew(template: Any) -> bool:
     )
 
 
-class Postprocessor(OwnMethodNames, BaseEstimator):
+class Postprocessor(BaseEstimator):
     """A fitted base, stored in ``base_``, whose predictions are changed."""
 
     classes_: NDArray[Any]

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 
 from metrifair.errors import DataError
 from metrifair.support.files import write_file
-from metrifair.support.method_names import OwnMethodNames
 
 if TYPE_CHECKING:
     from metrifair.saving.modelfile import Content, PathLike
 
 
-class Saved(OwnMethodNames):
+class Saved:
     """Saving of fitted models: to a metrifair file, or to ONNX."""
 
     def save(self, path: PathLike) -> None:
