@@ -42,7 +42,33 @@ def gradient():
         metrifair.metrics.energy_distance(*few, unbiased=True).backward()
 
 
+X = generator.normal(size=(45_000, 20))
+group = np.where(X[:, 0] + generator.normal(size=45_000) > 0, "f", "m")
+label = (X[:, :3].sum(1) + generator.normal(size=45_000) > 0).astype(int)
+plain = metrifair.FairClassifier(0.0, model="linear").fit(X, label, sensitive_features=group)
+
+
+def fit(model, rows):
+    model.fit(X[:rows], label[:rows], sensitive_features=group[:rows])
+
+
 WORK = {
+    "linear fit, 45,000 rows x 20": lambda: fit(metrifair.FairClassifier(model="linear"), 45_000),
+    "network fit, 5,000 rows x 20, 20 epochs": lambda: fit(
+        metrifair.FairClassifier(model="mlp", epochs=20), 5_000
+    ),
+    "thresholds of a fitted model, 45,000 rows": lambda: fit(
+        metrifair.ThresholdPostprocessor(plain, prefit=True), 45_000
+    ),
+    "thresholds of equalized odds, 45,000 rows": lambda: fit(
+        metrifair.ThresholdPostprocessor(plain, prefit=True, criterion="equalized_odds"), 45_000
+    ),
+    "barycenter of a fitted model, 45,000 rows": lambda: fit(
+        metrifair.BarycenterPostprocessor(plain, prefit=True), 45_000
+    ),
+    "XGBoost with the penalty, 30,000 rows x 20, 30 rounds": lambda: fit(
+        metrifair.FairXGBClassifier(n_estimators=30, n_jobs=1), 30_000
+    ),
     "distances of 2,000,000 scores": lambda: metrifair.metrics.distances(*many),
     "energy with gradient, 8,192 scores, 20 times": gradient,
     "audit of 20,000 rows, 50 resamples": lambda: metrifair.audit(
