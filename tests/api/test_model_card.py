@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 from hypothesis import given, settings
@@ -19,7 +20,7 @@ from markdown_it import MarkdownIt
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from metrifair import (
     Audit,
@@ -606,7 +607,13 @@ def test_a_card_of_cross_validation_describes_the_chosen_model() -> None:
     assert f"| Strength of the penalty | {model.estimator_.strength} |" in card
     assert "Expected on new data" in card
     piped = Pipeline([("scaled", StandardScaler()), ("fair", clone(model))])
+    with pytest.raises(DataError, match="must be a fitted model, got FairClassifierCV"):
+        to_card(Pipeline([("scaled", StandardScaler().fit(X)), ("fair", clone(model))]))
     of_pipeline = to_card(piped.fit(X, HIRED, fair__sensitive_features=GROUPS))
     assert "# FairClassifier\n" in of_pipeline
     assert "| Steps | StandardScaler, FairClassifierCV |" in of_pipeline
     assert "Expected on new data" in of_pipeline
+    table = pd.DataFrame({"x": X[:, 0], "text": np.where(X[:, 1] > 0, "a", "b")})
+    encoding = Pipeline([("same", FunctionTransformer()), ("fair", clone(model))])
+    of_table = to_card(encoding.fit(table, HIRED, fair__sensitive_features=GROUPS))
+    assert "# FairClassifier\n" in of_table

@@ -171,7 +171,7 @@ def to_card(
     view = None if frontier is None else frontier.view()
     figures = None
     if frontier is not None and view is not None:
-        outcome, apart = _matching_outcome(model, inner, frontier)
+        outcome, apart = _matching_outcome(_delivered(model), inner, frontier)
         figures = _figures(frontier, view, outcome, apart)
     head: dict[str, Value] = {"language": language or (), "license": license or ()}
     head |= _hub_facts(inner, tags) | {"datasets": list(datasets)}
@@ -358,10 +358,7 @@ def _last(model: Any) -> Any:
     """The model at the end of a table model or a pipeline, or the one that was chosen by
     cross-validation; any other is it itself.
     """
-    model = _end(model)
-    if isinstance(model, FairClassifierCV | FairRegressorCV):
-        return getattr(model, "estimator_", model)  # itself before the fit
-    return model
+    return _end(_delivered(model))
 
 
 def _end(model: Any) -> Any:
@@ -371,11 +368,23 @@ def _end(model: Any) -> Any:
     return model
 
 
+def _delivered(model: Any) -> Any:
+    """The model that was chosen by the cross-validation at the end of a model; others as they are,
+    and those that are not fitted.
+    """
+    end = _end(model)
+    if isinstance(end, FairClassifierCV | FairRegressorCV):
+        return getattr(end, "estimator_", end)
+    return model
+
+
 def _own_frontier(model: Any) -> Frontier | None:
     """The frontier from which a model was chosen by its own cross-validation; None: it was not."""
     end = _end(model)
     if not isinstance(end, FairClassifierCV | FairRegressorCV):
         return None
+    if not hasattr(end, "estimator_"):
+        raise DataError(f"model must be a fitted model, got {type(end).__name__}")
     return end.frontier_
 
 

@@ -875,6 +875,7 @@ def glossary(view: FrontierView) -> tuple[tuple[str, str], ...]:
     return (
         (parameter, about),
         *((view.label(key), _figure_meaning(view, key)) for key in keys),
+        *(glossary_entries(WITH_ALLOWANCE) if view.gaps_with_allowance else []),
         *(glossary_entries("constant") if view.baseline is not None else []),
         *glossary_entries("pareto"),
         *CURVES,
