@@ -23,7 +23,7 @@ from metrifair.auditing.audit_record import AuditedRows, audit_counts, record_wi
 from metrifair.auditing.group_measures import audited_by_group
 from metrifair.auditing.groups.counts_file import counts_content
 from metrifair.auditing.groups.same_rows import check_same_rows
-from metrifair.auditing.groups.search import search_record
+from metrifair.auditing.groups.search import GroupFinder
 from metrifair.auditing.groups.search_counts import SearchCounts
 from metrifair.auditing.measure.sample import WITHHELD
 from metrifair.auditing.measure.selection import DEFAULT_THRESHOLD
@@ -273,7 +273,7 @@ def recomputed_record(
     notes = [*released, *(released_note(note, hidden) for note in record.notes)]
     group_search = None
     if search_counts is not None:
-        group_search = search_record(search_counts)
+        group_search = GroupFinder(search_counts).record()
         check_same_rows(record, group_search)
     return replace(
         record,

@@ -67,7 +67,7 @@ def search_figures(facts: SearchFacts, scorings: Mapping[str, Scoring]) -> Searc
     usable = facts.usable
     found = [_counted(facts, scorings[str(item.number)], item.scores) for item in usable]
     counted = [item.figures for item in found]
-    possible = possible_choices(facts, found)
+    possible = bounded_figures(facts, found).possible()
     front = _front(facts, counted)
     table, _ = scorings[DELIVERED][0]
     return SearchFigures(
@@ -99,11 +99,6 @@ def _front(facts: SearchFacts, counted: Sequence[DeliveredFigures]) -> set[int]:
         for item, figures in zip(facts.usable, counted, strict=True)
     ]
     return {int(point.strength) for point in pareto(points)}
-
-
-def possible_choices(facts: SearchFacts, found: Sequence[_Counted]) -> Booleans:
-    """Which configurations the rule may choose, given the bounds and the standard errors."""
-    return bounded_figures(facts, found).possible()
 
 
 def bounded_figures(facts: SearchFacts, found: Sequence[_Counted]) -> BoundedFigures:
@@ -297,9 +292,3 @@ def _scores(points: Floats, kind: ScoreKind) -> Floats:
     if kind == "decisions":
         return (points >= DECIDED_FROM).astype(np.float64)
     return points
-
-
-def is_within_bounds(value: float, figure: BoundedFigure) -> bool:
-    """Whether a figure of the original scores lies within its bounds, up to rounding."""
-    slack = 1e-9 + 1e-9 * sqrt(abs(value))
-    return figure.low - slack <= value <= figure.high + slack

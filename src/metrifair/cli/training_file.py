@@ -46,11 +46,11 @@ from metrifair.problem.predictions import value_counts
 from metrifair.problem.problem import classes_in, positive_by_name, positive_place
 from metrifair.problem.tables import (
     MOST_CLASSES,
+    CodedColumn,
     Column,
     coded_columns,
     columns,
     is_missing,
-    levels,
     take_rows,
 )
 from metrifair.problem.values import place_among
@@ -537,7 +537,7 @@ def _labels(options: TrainingOptions, frame: pl.DataFrame) -> tuple[Column, bool
         raise DataError(
             f"--label {name!r} contains {'dates' if kind else 'no values'}; name classes or numbers"
         )
-    different = levels(name, values)
+    different = CodedColumn(name, values).levels()
     if kind == "number":
         is_whole = bool((values == values.round()).all())
         if classification is False or (

@@ -36,7 +36,7 @@ from metrifair.problem.problem import (
 from metrifair.problem.tables import (
     MOST_CLASSES,
     UNKNOWN,
-    codes,
+    CodedColumn,
     same_length,
     unmasked,
     without_boolean_objects,
@@ -569,11 +569,11 @@ class BatchValues:
                 continue
             coded = np.full(len(column), UNKNOWN, dtype=np.int64)
             known = column != UNKNOWN
-            coded[known] = codes(attribute.name, column[known], attribute.groups)
+            coded[known] = CodedColumn(attribute.name, column[known]).places(attribute.groups)
             columns.append(coded)
         labels = self.targets
         if labels is not None and self.by_label:
-            labels = codes("targets", labels, scheme.classes)
+            labels = CodedColumn("targets", labels).places(scheme.classes)
         values = None
         if self.numbers:
             values = np.nan_to_num(self.table.astype(np.float64))

@@ -17,11 +17,11 @@ from metrifair.problem.losses import REGRESSION_LOSSES, log_clipped, log_losses,
 from metrifair.problem.problem import Problem, Scheme
 from metrifair.problem.spelling import MISSING
 from metrifair.problem.tables import (
+    CodedColumn,
     Column,
     Table,
     as_array,
     can_be_number,
-    codes,
     columns,
     frame_names,
     one_column,
@@ -479,9 +479,9 @@ def class_scores(values: Column, scheme: Scheme, *, classes: Column | None = Non
             "all its classes"
         )
     by_name = len(labels) > 1 and classes is not None
-    place = (
-        codes("classes_ of the model", np.asarray(classes), labels) if by_name else np.arange(count)
-    )
+    place = np.arange(count)
+    if by_name:
+        place = CodedColumn("classes_ of the model", np.asarray(classes)).places(labels)
     if output.ndim == 1:
         if place[1] == scheme.positive:
             return output

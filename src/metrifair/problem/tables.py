@@ -530,6 +530,9 @@ class CodedColumn:
     def levels(self) -> tuple[object, ...]:
         """Distinct values that are not missing, in ascending order; those that name bands of a
         number, in its order.
+
+        >>> CodedColumn("age", np.array([">60", "≤8.5", None, "(8.5,60]"], dtype=object)).levels()
+        ('≤8.5', '(8.5,60]', '>60')
         """
         if self.column.dtype.kind in "iu":  # in order, and without a name
             return tuple(self.values)
@@ -618,16 +621,6 @@ def _text_coding(series: nw.Series[Any]) -> tuple[list[Any], Integers] | None:
     return None
 
 
-def levels(name: str, column: Column) -> tuple[object, ...]:
-    """Distinct values that are not missing, in ascending order; those that name bands of a number,
-    in its order.
-
-    >>> levels("age", np.array([">60", "≤8.5", None, "(8.5,60]"], dtype=object))
-    ('≤8.5', '(8.5,60]', '>60')
-    """
-    return CodedColumn(name, column).levels()
-
-
 def check_lengths(name: str, values: Iterable[object]) -> None:
     """Raise a DataError if a text is too long for a name: it is repeated in every comparison, table
     and page.
@@ -648,13 +641,6 @@ def _check_length(name: str, longest: int) -> None:
             f"{LONGEST_NAME:,}",
             remedy="name another column, or shorten the names",
         )
-
-
-def codes(name: str, column: Column, known: Sequence[object]) -> Integers:
-    """The place of each value among the known ones, -1 where it is missing; another value is an
-    error.
-    """
-    return CodedColumn(name, column).places(known)
 
 
 def spelled_as(known: Sequence[object], column: Column) -> list[object]:

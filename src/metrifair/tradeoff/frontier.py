@@ -44,7 +44,6 @@ from metrifair.problem.tables import (
     CodedColumn,
     Table,
     columns,
-    levels,
     not_numbers,
     one_column,
     table_library,
@@ -248,7 +247,8 @@ class FrontierRequest:
             utility = UTILITIES.get(utility)
         if isinstance(utility, Utility) and utility.needs == "numbers":
             return 0
-        return len(classes_in("y", levels("y", one_column("y", self.y))))
+        outcome = CodedColumn("y", one_column("y", self.y))
+        return len(classes_in("y", outcome.levels()))
 
     def setting(self, members: Sequence[Any], name: str, default: Any = None) -> Any:
         """A parameter of the first estimator that has it: unfairness is computed in one way for

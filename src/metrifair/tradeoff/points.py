@@ -198,32 +198,3 @@ def area(
         ),
         0.0,
     )
-
-
-def mean_quality(
-    points: Iterable[Point],
-    *,
-    unfairness_of: str,
-    quality: Callable[[Point], float],
-    top: float,
-    otherwise: float,
-) -> float:
-    """The mean, over all limits of unfairness from 0 to ``top``, of the best quality within the
-    limit.
-
-    ``otherwise`` is the value if no point is within the limit.
-
-    >>> some = [Point(0, 0, 0.9, 0.4), Point(1, 0, 0.5, 0.1)]
-    >>> round(mean_quality(some, unfairness_of="scores", quality=_accuracy, top=0.8, otherwise=0.5), 3)  # half at 0.9
-    0.7
-    """
-    steps = pareto(points, unfairness_of=unfairness_of, quality=quality)
-    bounds = [0.0, *(min(point.gap(unfairness_of), top) for point in steps), top]
-    values = [otherwise, *map(quality, steps)]
-    return (
-        sum(
-            value * (end - start)
-            for value, (start, end) in zip(values, pairwise(bounds), strict=True)
-        )
-        / top
-    )

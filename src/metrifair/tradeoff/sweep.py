@@ -397,14 +397,6 @@ def _last_step_input(
     return replace(data, **arguments, rows=np.arange(len(data.rows))), complete
 
 
-def fit_at(estimator: Any, parameter: str, job: Job, data: RowsToTrain) -> Any:
-    """An estimator like this one, fitted at this value and seed."""
-    if isinstance(estimator, Pipeline):
-        data, complete = _last_step_input(estimator, data)
-        return complete(fit_at(estimator.steps[-1][1], parameter, job, data))
-    return estimator_at(estimator, parameter, job).fit(**_fit_arguments(estimator, data))
-
-
 def estimator_at(estimator: Any, parameter: str, job: Job) -> Any:
     """An estimator like this one, not fitted, at this value and seed."""
     current = estimator.get_params()[parameter]

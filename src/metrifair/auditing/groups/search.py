@@ -303,8 +303,3 @@ def _repeats(groups: CountedGroups) -> Booleans:
         with_parent = parents != NONE
         repeats[with_parent] |= rows[with_parent] > _NEARLY_ALL * rows[parents[with_parent]]
     return repeats
-
-
-def search_record(counts: SearchCounts) -> SearchRecord:
-    """The claims of a search, and the few groups that explain the others."""
-    return GroupFinder(counts).record()
