@@ -416,11 +416,10 @@ def load_model(model_uri: str, *, module: torch.nn.Module | None = None) -> Any:
     1
     """
     artifacts: Any = require("mlflow.artifacts", extra="mlflow", purpose="a model of MLflow")
-    folder = (
-        Path(model_uri)
-        if Path(model_uri).is_dir()
-        else Path(artifacts.download_artifacts(model_uri))
-    )
+    if Path(model_uri).is_dir():
+        folder = Path(model_uri)
+    else:
+        folder = Path(artifacts.download_artifacts(model_uri))
     return _model_in(folder, module)[0]
 
 

@@ -157,7 +157,18 @@ def to_card(
     >>> [line for line in card.splitlines() if line.startswith("## ")]
     ['## Intended use', '## What it is', '## Figures by group', '## Limits', '## How to use it']
     """
-    _check_arguments(dict(locals()))
+    _check_kind("audit", audit, Audit)
+    _check_kind("frontier", frontier, Frontier)
+    _check_texts(
+        title=title,
+        license=license,
+        language=language,
+        intended_use=intended_use,
+        audited_rows=audited_rows,
+    )
+    _check_names("datasets", datasets)
+    _check_names("tags", tags)
+    _check_fitted(model)
     inner = _last(model)
     about = f" for {model.target}" if isinstance(model, TableModel) else ""
     title = title or f"{type(inner).__name__}{about}"
@@ -259,27 +270,34 @@ def _fingerprint(model: Any) -> str | None:
     return None if content is None else fingerprint(content)
 
 
-def _check_arguments(arguments: Mapping[str, Any]) -> None:
-    """Raise a DataError that names the first argument of the wrong kind."""
-    for name, article, kind in (("audit", "an", Audit), ("frontier", "a", Frontier)):
-        if arguments[name] is not None and not isinstance(arguments[name], kind):
-            raise DataError(
-                f"{name} must be {article} {kind.__name__}, got {type(arguments[name]).__name__}"
-            )
-    for name in ("title", "license", "language", "intended_use", "audited_rows"):
-        if not isinstance(arguments[name], str | None):
-            raise DataError(f"{name} must be text, got {reprlib.repr(arguments[name])}")
-    for name in ("datasets", "tags"):
-        listed = isinstance(arguments[name], Sequence) and not isinstance(arguments[name], str)
-        if not listed or not all(isinstance(item, str) for item in arguments[name]):
-            raise DataError(
-                f"{name} must be a list of names, such as ['adult'], got "
-                f"{reprlib.repr(arguments[name])}"
-            )
-    model = arguments["model"]
-    if not hasattr(model, "predict") or not any(
-        hasattr(item, "n_features_in_") for item in (model, _last(model))
-    ):
+def _check_kind(name: str, value: object, kind: type) -> None:
+    """Raise a DataError unless the argument is of this class, or None."""
+    if value is None or isinstance(value, kind):
+        return
+    article = "an" if kind is Audit else "a"
+    raise DataError(f"{name} must be {article} {kind.__name__}, got {type(value).__name__}")
+
+
+def _check_texts(**arguments: object) -> None:
+    """Raise a DataError that names the first argument that is not text, and not None."""
+    for name, value in arguments.items():
+        if not isinstance(value, str | None):
+            raise DataError(f"{name} must be text, got {reprlib.repr(value)}")
+
+
+def _check_names(name: str, value: object) -> None:
+    """Raise a DataError unless the argument is a list of names."""
+    listed = isinstance(value, Sequence) and not isinstance(value, str)
+    if not listed or not all(isinstance(item, str) for item in value):
+        raise DataError(
+            f"{name} must be a list of names, such as ['adult'], got {reprlib.repr(value)}"
+        )
+
+
+def _check_fitted(model: Any) -> None:
+    """Raise a DataError unless the model, or its last step, is fitted."""
+    fitted = any(hasattr(item, "n_features_in_") for item in (model, _last(model)))
+    if not hasattr(model, "predict") or not fitted:
         raise DataError(f"model must be a fitted model, got {type(model).__name__}")
 
 
@@ -317,7 +335,8 @@ def _facts(model: Any, inner: Any) -> list[tuple[str, str]]:
     }
     if names is not None:
         facts["Features"] = f"{count:,}: {', '.join(map(str, names))}"
-    for attribute in () if scheme is None else scheme.attributes:
+    attributes = scheme.attributes if scheme is not None else ()
+    for attribute in attributes:
         groups = "a number" if attribute.is_number else ", ".join(map(str, attribute.groups))
         facts[f"Sensitive attribute {attribute.name}"] = groups
     parameters: dict[str, Any] = {}

@@ -204,11 +204,10 @@ def collected_warnings(*kinds: type[Warning]) -> Iterator[dict[str, Warning]]:
         if not isinstance(message, kinds):
             warnings.warn_explicit(message, record.category, record.filename, record.lineno)
         elif isinstance(message, Warning):
-            text = (
-                message.text(OPTION_NAMES)
-                if isinstance(message, MetrifairWarning)
-                else str(message)
-            )
+            if isinstance(message, MetrifairWarning):
+                text = message.text(OPTION_NAMES)
+            else:
+                text = str(message)
             by_text[f"{text.rstrip('.')}."] = message
 
 
@@ -233,8 +232,10 @@ def command_text(ctx: click.Context) -> str:
             or ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE
         ):
             continue
-        value = ctx.params[name]
-        for item in value if param.multiple or param.nargs == -1 else (value,):
+        items = ctx.params[name]
+        if not param.multiple and param.nargs != -1:
+            items = (items,)
+        for item in items:
             words += (
                 param.secondary_opts if item is False and param.secondary_opts else param.opts
             )[:is_option]

@@ -72,7 +72,8 @@ def count_command(
     )
     roles = Roles.from_names(**columns | {**proxy.arguments}, cuts=options.cuts_argument(cuts))
     out = console()
-    with working_with_notes(out, f"Counting {file if place is None else place.name}"):
+    counted = file if place is None else place.name
+    with working_with_notes(out, f"Counting {counted}"):
         if place is None:
             count_file(state, file, roles, reading)
         else:

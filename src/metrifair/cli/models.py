@@ -135,11 +135,9 @@ def _scored_rows(model: TableScorer, files: Sequence[SourceFile]) -> ScoredRows:
     """Whether the files are those with the training rows, as far as the model records them."""
     if not model.training_files:
         return "file"
-    return (
-        "training_file"
-        if {file.sha256 for file in files} & set(model.training_files)
-        else "other_file"
-    )
+    if {file.sha256 for file in files} & set(model.training_files):
+        return "training_file"
+    return "other_file"
 
 
 def _scorer(model: Path) -> Any:

@@ -231,7 +231,10 @@ def check_names(names: Sequence[str], others: Sequence[str] = ()) -> Callable[..
     """A callback that raises an error for other names; ``others`` are accepted but not listed."""
 
     def check(ctx: click.Context, param: click.Parameter, value: Any) -> Any:  # noqa: ARG001
-        for name in (value,) if isinstance(value, str) else value or ():
+        given = value or ()
+        if isinstance(value, str):
+            given = (value,)
+        for name in given:
             if name in others:
                 continue
             check_known(param.opts[0], name, names)

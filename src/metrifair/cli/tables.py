@@ -176,11 +176,10 @@ def with_predictions(
     if predictions is None:
         columns: dict[str, Any] = {"prediction": model.predict(frame)}
     else:
-        columns = {
-            "prediction": predictions.decision
-            if model.classes is None
-            else model.classes[predictions.decision]
-        }
+        decision = predictions.decision
+        if model.classes is not None:
+            decision = model.classes[decision]
+        columns = {"prediction": decision}
     if model.classes is not None and model.has_probabilities:
         probability = model.predict_proba(frame) if predictions is None else predictions.score
         if len(model.classes) == 2:

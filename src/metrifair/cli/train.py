@@ -124,7 +124,8 @@ def _check_limit(ctx: click.Context, limit: float | None) -> None:
     """Raise a usage error for options of ``train`` that exclude an unfairness limit, or need
     one.
     """
-    for name, option in (_OF_MANY_MODELS if limit is None else _OF_ONE_MODEL).items():
+    excluded = _OF_MANY_MODELS if limit is None else _OF_ONE_MODEL
+    for name, option in excluded.items():
         if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
             if limit is None:
                 raise click.UsageError(

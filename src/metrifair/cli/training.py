@@ -75,11 +75,9 @@ def write_held_out(
         sources=source.files,
         refit=refit,
     )
-    which = (
-        "that the model has not seen"
-        if predictions is None
-        else "by models that have not seen them"
-    )
+    which = "by models that have not seen them"
+    if predictions is None:
+        which = "that the model has not seen"
     lines = [f"Held-out predictions: {path} ({count_text(len(rows), 'row')} {which})."]
     several = model.classes is not None and len(model.classes) > 2
     if several and not model.has_probabilities:

@@ -372,11 +372,10 @@ class TrainingFile:
         """A description of the file, line by line."""
         label = repr(self.options.label)
         scheme = self.data.problem.scheme
-        what = (
-            f"{label}: {', '.join(map(str, scheme.classes))}"
-            if scheme.classes
-            else f"the number {label}"
-        )
+        if scheme.classes:
+            what = f"{label}: {', '.join(map(str, scheme.classes))}"
+        else:
+            what = f"the number {label}"
         groups = "; ".join(
             f"{attribute.name}: {', '.join(map(str, attribute.groups))}"
             + (" (a number, shown in bands)" if attribute.cuts else "")
@@ -636,9 +635,12 @@ def _groups(option: str, series: pl.Series) -> Column:
     names[~missing] = [level_name(value) for value in column[~missing].tolist()]
     different = len(set(names[~missing].tolist()))
     if different > _MOST_LEVELS:
+        advice = "cut it into ranges first"
+        if option == "--group":
+            advice = "cut a number with --cuts"
         raise DataError(
             f"{option} {series.name!r} takes {different:,} values, more than {_MOST_LEVELS}; "
-            f"{'cut a number with --cuts' if option == '--group' else 'cut it into ranges first'}"
+            f"{advice}"
         )
     return names
 

@@ -155,11 +155,12 @@ class TableModel(TableScorer, Saved):
                 f"the model predicts the number {self.target!r}, which needs no threshold; use "
                 "predict"
             )
+        criterion = "statistical_parity"
+        if sensitive_features is not None:
+            criterion = self.estimator.criterion
         problem = make_problem(
             Inputs(y, sensitive_features, control_features, sample_weight, rows={"table": table}),
-            criterion=self.estimator.criterion
-            if sensitive_features is not None
-            else "statistical_parity",
+            criterion=criterion,
             contrast=getattr(self.estimator, "contrast", "pairs"),
             intersectional=getattr(self.estimator, "intersectional", False),
             continuous=getattr(self.estimator, "continuous", False),

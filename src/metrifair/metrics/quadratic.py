@@ -103,7 +103,9 @@ def _check_enough(pair: Pair) -> None:
     if pair.weights is None or not namespace_for(pair.weights).is_host:
         return
     alone = (block_weights(pair, pair.sizes) > 0).sum(-1) < 2
-    if bool((alone if pair.fraction is None else alone & (pair.fraction < 1)).any()):
+    if pair.fraction is not None:
+        alone = alone & (pair.fraction < 1)
+    if bool(alone.any()):
         raise TooFewSamples(
             "an unbiased distance needs 2 scores of positive weight of each kind on each side"
         )

@@ -441,9 +441,10 @@ class UnfairnessPenalty(torch.nn.Module):
         if self.criterion.needs_labels and targets is not None:
             columns = [targets, *columns]
         if len(columns) != len(device.shape):
+            received = 1 if groups.ndim == 1 else groups.shape[1]
             raise DataError(
                 f"groups must have {len(self._known_groups or ())} column(s), as declared or seen "
-                f"before, got {1 if groups.ndim == 1 else groups.shape[1]}"
+                f"before, got {received}"
             )
         if self._compiled is not None:
             scores = self._one_column(scores, self._compiled.scheme)

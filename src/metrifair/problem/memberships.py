@@ -356,12 +356,15 @@ def probability_columns(proxy: GroupProbabilities) -> dict[str, str]:
 
 def _column_names(table: Any) -> dict[str, str] | None:
     """The columns that a list or dict names, by group; None if the table contains values."""
-    named = isinstance(table, Mapping | list | tuple)
-    if not named or not all(
-        isinstance(name, str) for name in (table.values() if isinstance(table, Mapping) else table)
-    ):
+    if isinstance(table, Mapping):
+        names = list(table.values())
+    elif isinstance(table, list | tuple):
+        names = list(table)
+    else:
         return None
-    return {str(group): table[group] if isinstance(table, Mapping) else group for group in table}
+    if not all(isinstance(name, str) for name in names):
+        return None
+    return {str(group): name for group, name in zip(table, names, strict=True)}
 
 
 def proxy_columns(proxy: GroupProbabilities) -> tuple[str, ...]:

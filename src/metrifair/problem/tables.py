@@ -335,11 +335,10 @@ def as_array(name: str, values: Any) -> Column:
     values = _in_memory(values)
     native = _native(name, values)
     try:
-        array = (
-            np.asarray(values)
-            if native is None or hasattr(native, "columns")
-            else native.to_numpy()
-        )
+        if native is None or hasattr(native, "columns"):
+            array = np.asarray(values)
+        else:
+            array = native.to_numpy()
     except ValueError:
         raise DataError(
             f"{name} must contain numbers, or rows of one length, got {values!r}"
@@ -751,7 +750,10 @@ def _rows(table: Any) -> int | None:
 
 def _indexes(table: Any) -> Iterator[Any]:
     """The pandas index of a table, or those of its columns."""
-    for part in table.values() if isinstance(table, Mapping) else [table]:
+    parts: Iterable[Any] = [table]
+    if isinstance(table, Mapping):
+        parts = table.values()
+    for part in parts:
         native = _native("the table", part)
         if native is not None and native.implementation.is_pandas_like():
             yield part.index

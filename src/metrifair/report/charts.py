@@ -380,7 +380,9 @@ def _line(
         parts.append(
             element("polyline", name, class_=f"group c{color} d{dash}", points=path(line.points))
         )
-    for point in line.points if line.dots else ():
+    if not line.dots:
+        return parts
+    for point in line.points:
         across, down = at(*point)
         parts.append(element("circle", class_=f"fill c{color}", cx=across, cy=down, r="3"))
     return parts

@@ -207,11 +207,9 @@ def _figure(view: FrontierView, key: str, row: FrontierRow, reference: FrontierR
     direction = -1 if less else int(utility is not None)
     change = None if figure.value is None or base.value is None else figure.value - base.value
     gain = (change or 0.0) * direction
-    seeds = (
-        f" over {count_text(len(row.points) - row.failed, 'seed')}"
-        if figure.bounds_text and figure.over_seeds
-        else ""
-    )
+    seeds = ""
+    if figure.bounds_text and figure.over_seeds:
+        seeds = f" over {count_text(len(row.points) - row.failed, 'seed')}"
     trend = ""
     if abs(gain) > 0.0005:
         trend = "better" if gain > 0 else "worse"
@@ -329,7 +327,9 @@ def front_line(
     ((0.1, 0.8), (0.4, 0.8), (0.4, 0.9))
     """
     corners: list[tuple[float, float]] = []
-    for point in view.front if front is None else front:
+    if front is None:
+        front = view.front
+    for point in front:
         if corners:
             corners.append((view.gap(point), corners[-1][1]))
         corners.append((view.gap(point), view.value(point)))

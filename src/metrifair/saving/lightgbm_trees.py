@@ -258,8 +258,10 @@ def _tree(lines: Mapping[str, str], features: int) -> dict[str, Numbers]:
     required = _NEEDED if leaves > 1 else ("leaf_value",)
     tree: dict[str, Numbers] = {}
     for name, field in _FIELDS.items():
-        # Of a tree without splits LightGBM writes some lines with nothing in them.
-        if name in required or (lines.get(name) if leaves == 1 else name in lines):
+        given = name in lines
+        if leaves == 1:  # LightGBM writes some lines with nothing in them
+            given = bool(lines.get(name))
+        if given or name in required:
             tree[name] = _parse_numbers(lines, name)
             if len(tree[name]) != counts.get(field.per, len(tree[name])):
                 raise ModelFileError(

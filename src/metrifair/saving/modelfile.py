@@ -320,11 +320,10 @@ class _ArrayPlace(msgspec.Struct, forbid_unknown_fields=True):
 
 def _arrays(entries: Json, body: memoryview) -> dict[str, NDArray[Any]]:
     """The arrays of the file, which lie one after the other and fill it."""
-    places = (
-        {name: entry for name, entry in entries.items() if name != "__metadata__"}
-        if isinstance(entries, dict)
-        else {}
-    )
+    if isinstance(entries, dict):
+        places = {name: entry for name, entry in entries.items() if name != "__metadata__"}
+    else:
+        places = {}
     if len(places) > MOST_ARRAYS:
         raise ModelFileError(
             f"the file contains {len(places)} arrays, more than the {MOST_ARRAYS} that are read"

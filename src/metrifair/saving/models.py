@@ -504,7 +504,8 @@ def _assemble_stack(
     (last,) = inner["last"]
     models = {name: inner[name] for name in ("outcome", "group") if inner[name]}
     numeric = is_regressor(kind())
-    if type(last) is not class_named("FairRegressor" if numeric else "FairClassifier"):
+    ours = "FairRegressor" if numeric else "FairClassifier"
+    if type(last) is not class_named(ours):
         raise ModelFileError(f"a {record.kind} does not end with a {type(last).__name__}")
     if any(
         is_regressor(part) != (numeric and name == "outcome")

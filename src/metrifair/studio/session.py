@@ -325,12 +325,10 @@ class Session:
 
     def _tried_families(self) -> Choices:
         """The names of the families in the result: the same ones on any machine."""
-        families = self.choices["train"]["families"]
-        return {
-            "families": ",".join(["auto", *self.progress.finished])
-            if self.progress.finished
-            else families
-        }
+        finished = self.progress.finished
+        if finished:
+            return {"families": ",".join(["auto", *finished])}
+        return {"families": self.choices["train"]["families"]}
 
     async def _choose(self, table: Table, choices: Choices) -> None:
         if "train" not in self.done:

@@ -122,6 +122,15 @@ def needs_group(model: Any) -> bool:
     return hasattr(model, "predict") and bool(groups_if_accepted(model.predict, None))
 
 
+def _members(estimator: Any) -> Iterable[Any]:
+    """The estimators of a list or dict; any other is the only one."""
+    if isinstance(estimator, Mapping):
+        return estimator.values()
+    if isinstance(estimator, list | tuple):
+        return estimator
+    return [estimator]
+
+
 def make_families(estimator: Any, parameter: str | None) -> tuple[Family, ...] | None:
     """The families to train; None if fitted models were passed, which are only evaluated.
 
@@ -132,11 +141,7 @@ def make_families(estimator: Any, parameter: str | None) -> tuple[Family, ...] |
     BarycenterPostprocessor tolerance
     """
     several = isinstance(estimator, list | tuple | Mapping)
-    for member in (
-        (estimator.values() if isinstance(estimator, Mapping) else estimator)
-        if several
-        else [estimator]
-    ):
+    for member in _members(estimator):
         if isinstance(member, type) or not hasattr(member, "predict"):
             raise DataError(
                 "must be 'auto', an estimator, a list or dict of them, or a list of fitted models",
@@ -477,8 +482,8 @@ def _fit_on_devices(
         else:
             template = clone(estimator).set_params(device=device)
         models = fit_stack(template, strengths=strengths, seeds=seeds, **arguments)
-        for model in models if device is not None else ():
-            if model is not None:
+        for model in models:
+            if model is not None and device is not None:
                 model.set_params(device=estimator.device)
         return list(
             zip([Job(value, seed) for seed in seeds for value in strengths], models, strict=True)
@@ -519,8 +524,8 @@ def _fit_arguments(estimator: Any, data: RowsToTrain) -> dict[str, Any]:
     takes_any = any(
         parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in accepted.values()
     )
-    for name in () if takes_any else arguments:
-        if name not in accepted:
+    for name in arguments:
+        if name not in accepted and not takes_any:
             raise DataError(
                 f"{type(estimator).__name__}.fit takes no {name}; leave it out, or use another "
                 "method"

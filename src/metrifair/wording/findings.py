@@ -157,6 +157,9 @@ def finding_meaning(finding: Finding) -> str:
     points = f"{100 * finding.value:.1f} percentage points"
     if finding.decided and is_largest_gap(finding.metric):
         return f"The shares of {first} and {second} with decision 1 differ by {points}."
+    score = "an unknown score"
+    if finding.at is not None:
+        score = score_text(finding.at, finding.span, is_place=True)
     return metric_words(finding.metric).meaning.format(
         first=first,
         second=second,
@@ -164,9 +167,7 @@ def finding_meaning(finding: Finding) -> str:
         half=score_text(value / 2),
         root=score_text(max(0.0, value) ** 0.5),
         points=points,
-        score="an unknown score"
-        if finding.at is None
-        else score_text(finding.at, finding.span, is_place=True),
+        score=score,
     )
 
 

@@ -64,13 +64,12 @@ def overview(record: AuditRecord) -> tuple[tuple[str, str], ...]:
     (('Rows', '1,200'), ('Excluded', '3'))
     """
     low, high = record.score_range
+    clusters = []
+    if record.clusters is not None:
+        clusters = [("Clusters", f"{record.clusters.count:,} ({record.clusters.column})")]
     return (
         (term_name("rows"), f"{record.rows:,}"),
-        *(
-            []
-            if record.clusters is None
-            else [("Clusters", f"{record.clusters.count:,} ({record.clusters.column})")]
-        ),
+        *clusters,
         ("Excluded", f"{record.left_out:,}"),
         ("Scores", f"{number_text(low)} to {number_text(high)}"),
         ("Findings", f"{len(record.findings):,}"),
@@ -99,18 +98,15 @@ def _largest(record: AuditRecord) -> AuditHighlight | None:
     headline = headline_finding(compared)
     largest = headline or sort_findings(compared)[0]
     bracket = gap_bracket(largest, record)
-    bounds = (
-        largest.joint_interval
-        if bracket is None
-        else joint_bracket(largest) or largest.joint_interval
-    )
+    if bracket is None:
+        bounds = largest.joint_interval
+    else:
+        bounds = joint_bracket(largest) or largest.joint_interval
     several = sum(finding.assessed for finding in compared) > 1
     kind = "joint interval" if several else "interval"
-    interval = (
-        ""
-        if bounds is None
-        else f", {confidence_text(record.confidence)} {kind} {interval_text(bounds)}"
-    )
+    interval = ""
+    if bounds is not None:
+        interval = f", {confidence_text(record.confidence)} {kind} {interval_text(bounds)}"
     left, right = group_texts(largest)
     return AuditHighlight(
         rank_text(headline, compared).capitalize() if headline else "No significant gap",

@@ -90,11 +90,9 @@ def interval_text(interval: Interval | None, show: Callable[[float], str] = numb
     >>> interval_text(Interval(0.1, 0.25)), interval_text(Interval(0.1, 0.25), percent_text), interval_text(None)
     ('0.100 to 0.250', '10.0 to 25.0%', '–')
     """
-    return (
-        MISSING
-        if interval is None
-        else f"{show(interval.low).removesuffix('%')} to {show(interval.high)}"
-    )
+    if interval is None:
+        return MISSING
+    return f"{show(interval.low).removesuffix('%')} to {show(interval.high)}"
 
 
 def shown_number(value: float | None) -> float | None:

@@ -254,10 +254,11 @@ def decode_columns(
             values = (label_values if level.role == "label" or numeric else name_values)(values)
         index = np.asarray(code, dtype=np.int64)
         arguments[level.role][level.name] = _decoded(values, index)
+    groups = None
+    if arguments["group"]:
+        groups = in_groups(arguments["group"], roles.cuts)
     return {
-        "sensitive_features": in_groups(arguments["group"], roles.cuts)
-        if arguments["group"]
-        else None,
+        "sensitive_features": groups,
         "control_features": arguments["control"] or None,
         "y_true": arguments["label"] or None,
     }

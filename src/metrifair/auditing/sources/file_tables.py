@@ -173,11 +173,11 @@ class FileTable:
                 # In the order of the file: an expression here would make polars keep twice as many
                 # rows in memory.
                 selected = frame.select(self._in_order(names))
-                for part in (
-                    selected.collect_batches(engine="streaming")
-                    if self.is_text
-                    else _stretches(selected)
-                ):
+                if self.is_text:
+                    parts = selected.collect_batches(engine="streaming")
+                else:
+                    parts = _stretches(selected)
+                for part in parts:
                     yield from map(self._uniform, part.iter_slices(_BATCH))
 
     def head(self, names: Sequence[str], count: int) -> pl.DataFrame:

@@ -140,11 +140,10 @@ def yaml_lines(value: Mapping[str, Value], indent: str = "") -> Iterable[str]:
         elif inner:
             yield f"{indent}{key}:\n"
             for line in inner:
-                lines = (
-                    list(yaml_lines(line, indent + "  "))
-                    if isinstance(line, Mapping)
-                    else [f"  {_scalar(line)}\n"]
-                )
+                if isinstance(line, Mapping):
+                    lines = list(yaml_lines(line, indent + "  "))
+                else:
+                    lines = [f"  {_scalar(line)}\n"]
                 yield f"{indent}- {lines[0].strip()}\n"
                 yield from lines[1:]
 

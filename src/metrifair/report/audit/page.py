@@ -153,11 +153,9 @@ def audit_html(
     count = len(findings)
 
     def page(content: Json, table: Markup, listed: int) -> str:
-        listed_text = (
-            "all findings"
-            if listed == count
-            else f"the first {listed:,} of {count:,} findings (Audit.to_json has all)"
-        )
+        listed_text = "all findings"
+        if listed != count:
+            listed_text = f"the first {listed:,} of {count:,} findings (Audit.to_json has all)"
         body = Markup(Template(resource("audit.html")).substitute(sections, table=table))
         return document(
             title=title,

@@ -95,11 +95,8 @@ def _estimates(estimate: ProxyEstimate, place: int) -> list[Line]:
         if measure is not None:
             at = place + (color - _MIDDLE) * _APART
             interval = measure.interval
-            lines += (
-                []
-                if interval is None
-                else [_segment(f"{_KINDS[color]}, {group}", color, at, interval)]
-            )
+            if interval is not None:
+                lines += [_segment(f"{_KINDS[color]}, {group}", color, at, interval)]
             lines.append(
                 Line(
                     f"{group}: {percent_text(measure.value)}",
