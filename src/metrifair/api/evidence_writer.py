@@ -30,7 +30,7 @@ from metrifair.auditing.measure.selection import DEFAULT_THRESHOLD
 from metrifair.auditing.notes import release_notes, released_note
 from metrifair.auditing.records import AuditRecord, GridError
 from metrifair.auditing.release.evidence_format import (
-    AUDIT,
+    AUDIT_FILE,
     GROUPS,
     MANIFEST,
     PAGE,
@@ -131,8 +131,8 @@ def write_evidence(
     files = dict(zip(counts, contents, strict=True))
     if released_search is not None:
         files[GROUPS] = to_bytes(counts_content(released_search))
-    files[AUDIT] = f"{write_json(audit_fields(recounted))}\n".encode()
-    published = record_in(files[AUDIT])
+    files[AUDIT_FILE] = f"{write_json(audit_fields(recounted))}\n".encode()
+    published = record_in(files[AUDIT_FILE])
     if pdf:
         with suppress(MissingBrowser):
             files[PRINT] = printed_page(report_page(published, manifest))
@@ -360,7 +360,7 @@ def derived_files(
         items = crosswalk_named(name).items
         table = {column: [item[column] for item in items] for column in ("item", "figure", "place")}
         files[f"tables/crosswalk-{name}.csv"] = csv_bytes(table)
-    names = [*files, AUDIT, *counts_names(len(tables)), *([PRINT] if printed else [])]
+    names = [*files, AUDIT_FILE, *counts_names(len(tables)), *([PRINT] if printed else [])]
     if manifest.search == "counted":
         names.append(GROUPS)
     entries = np.concatenate(

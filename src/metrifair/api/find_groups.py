@@ -15,7 +15,7 @@ from metrifair.auditing.groups.search import GroupFinder
 from metrifair.auditing.groups.search_counts import SearchCounts, search_counts
 from metrifair.auditing.search_records import (
     GapLimit,
-    Outcome,
+    SearchedOutcome,
     SearchRecord,
     SearchSettings,
     WorseGroup,
@@ -151,7 +151,7 @@ def find_groups(
     y_pred: Columns | None,
     X_audit: Table,
     *,
-    outcome: Outcome | Columns = "selected",
+    outcome: SearchedOutcome | Columns = "selected",
     sensitive_features: Table | None = None,
     threshold: float | Literal["auto"] = "auto",
     pos_label: object = None,

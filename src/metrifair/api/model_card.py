@@ -23,7 +23,7 @@ from metrifair.metrics.penalty_options import HasPenaltyOptions, penalty_options
 from metrifair.problem.problem import Scheme
 from metrifair.report.audit.markdown import (
     MOST_TABLES,
-    Value,
+    YamlValue,
     audit_markdown,
     markdown_table,
     markdown_text,
@@ -177,7 +177,7 @@ def to_card(
     if frontier is not None and view is not None:
         outcome, apart = _matching_outcome(model, inner, frontier)
         figures = _figures(frontier, view, outcome, apart)
-    head: dict[str, Value] = {"language": language or (), "license": license or ()}
+    head: dict[str, YamlValue] = {"language": language or (), "license": license or ()}
     head |= _hub_facts(inner, tags) | {"datasets": list(datasets)}
     audited = None if audit is None else _audited(model, audit, audited_rows)
     own_audit = audit if audited is not None and audited.of_model else None
@@ -285,7 +285,7 @@ def _check_texts(**arguments: object) -> None:
             raise DataError(f"{name} must be text, got {reprlib.repr(value)}")
 
 
-def _check_names(name: str, value: object) -> None:
+def _check_names(name: str, value: Any) -> None:
     """Raise a DataError unless the argument is a list of names."""
     listed = isinstance(value, Sequence) and not isinstance(value, str)
     if not listed or not all(isinstance(item, str) for item in value):
@@ -584,7 +584,7 @@ def _limits(inner: Any) -> Iterable[str]:
             yield f"Trained for fairness by {fair} only."
 
 
-def _hub_facts(inner: Any, tags: Sequence[str]) -> dict[str, Value]:
+def _hub_facts(inner: Any, tags: Sequence[str]) -> dict[str, YamlValue]:
     """The keys by which hubs find a model: its library, its task and tags."""
     rooms = [base.__module__.split(".")[0] for base in type(inner).__mro__]
     library = next(
@@ -607,12 +607,12 @@ def _results(
     datasets: Sequence[str],
     choice: tuple[FrontierView | None, _Figures | None],
     audit: Audit | None,
-) -> dict[str, Value]:
+) -> dict[str, YamlValue]:
     """The figures in the format of model hubs; the data set is named by its title, ``datasets``
     or the split.
     """
     view, own = choice
-    figures: list[dict[str, Value]] = []
+    figures: list[dict[str, YamlValue]] = []
     split = ""
     if view is not None and own is not None:
         split = own.split
@@ -626,7 +626,7 @@ def _results(
         split: (view, figures),
         "audited rows": (audit, _audit_results(audit)),
     }
-    results: list[Value] = []
+    results: list[YamlValue] = []
     for split, (source, metrics) in parts.items():
         if source is not None and metrics:
             name = next(filter(None, (source.provenance.title, *datasets)), split)
@@ -645,7 +645,7 @@ def _results(
     }
 
 
-def _audit_results(audit: Audit | None) -> list[dict[str, Value]]:
+def _audit_results(audit: Audit | None) -> list[dict[str, YamlValue]]:
     if audit is None:
         return []
     results = [
@@ -678,5 +678,5 @@ def _audit_results(audit: Audit | None) -> list[dict[str, Value]]:
     return results
 
 
-def _metric(kind: str, name: str, value: float) -> dict[str, Value]:
+def _metric(kind: str, name: str, value: float) -> dict[str, YamlValue]:
     return {"type": kind, "name": name, "value": float(shown_number(value) or 0.0)}

@@ -36,9 +36,9 @@ from metrifair.tradeoff.search_facts import (
     BoundedFigure,
     ConfigurationFigures,
     DeliveredFigures,
+    JsonScalar,
     SearchFacts,
     SearchFigures,
-    Value,
 )
 
 DELIVERED = "delivered"
@@ -244,19 +244,22 @@ class _CountedTable:
     def _positive(self, table: StateParts) -> np.ndarray:
         return np.array([cell[-1] == self._facts.positive for cell in table.cells], bool)
 
-    def _in_cells(self, keys: Sequence[Sequence[Value]]) -> Booleans:
+    def _in_cells(self, keys: Sequence[Sequence[JsonScalar]]) -> Booleans:
         """Which cells have these values of groups, stratum and label."""
         chosen = {tuple(key) for key in keys}
         at = self._groups
         return np.array([(*cell[:at], *cell[at + 1 :]) in chosen for cell in self._cells], bool)
 
-    def on_side(self, keys: Sequence[Sequence[Value]]) -> Booleans:
+    def on_side(self, keys: Sequence[Sequence[JsonScalar]]) -> Booleans:
         """Which entries are on a side of a comparison."""
         inside: Booleans = self._in_cells(keys)[self._cell]
         return inside
 
     def gap(
-        self, left: Sequence[Sequence[Value]], right: Sequence[Sequence[Value]], kind: ScoreKind
+        self,
+        left: Sequence[Sequence[JsonScalar]],
+        right: Sequence[Sequence[JsonScalar]],
+        kind: ScoreKind,
     ) -> float:
         """The gap of the counts without chance, with their rows spread over the intervals."""
         counts = self._spread.counts

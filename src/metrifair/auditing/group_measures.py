@@ -16,7 +16,7 @@ from metrifair.auditing.audit_record import AuditedRows
 from metrifair.auditing.measure.parts import members_in, sets_for
 from metrifair.auditing.measure.selection import selection_for
 from metrifair.auditing.records import (
-    FIGURES,
+    FIGURES_OF_GROUPS,
     AuditRecord,
     ByGroup,
     Decisions,
@@ -333,7 +333,9 @@ def audited_by_group(record: AuditRecord) -> list[MeasuresByGroup]:
             [group.group_value for group in figures.groups],
             record.settings.known_names,
         )
-        tables.append(_audited_table(figures, figures.groups, FIGURES, unknown.tolist(), None))
+        tables.append(
+            _audited_table(figures, figures.groups, FIGURES_OF_GROUPS, unknown.tolist(), None)
+        )
     return tables
 
 

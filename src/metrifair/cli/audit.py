@@ -56,11 +56,11 @@ WRITTEN = options.gather_options("written", Written, Written._fields)
 @click.argument("file")
 @options.command_options("audit")
 @rules.LIMITS
-@rules.RATES
+@rules.RATES_OPTIONS
 @SEARCHED
 @options.REPORT_ABOUT
 @WRITTEN
-@options.READING
+@options.READING_OPTIONS
 @click.pass_context
 def audit_command(
     ctx: click.Context,
@@ -328,9 +328,9 @@ def metrics_argument(metrics: Sequence[str], limits: Iterable[rules.Limit]) -> l
     >>> metrics_argument(["energy"], [rules.Limit("kolmogorov", 0.1), rules.Limit("accuracy_difference", 0.1)])
     ['energy', 'kolmogorov']
     """
-    from metrifair.metrics.registry import USUAL
+    from metrifair.metrics.registry import USUAL_METRICS
 
     limited = [limit.metric for limit in limits if limit.metric in options.METRIC_NAMES]
-    if not metrics and set(limited) <= set(USUAL):
+    if not metrics and set(limited) <= set(USUAL_METRICS):
         return None
-    return list(dict.fromkeys([*(metrics or USUAL), *limited]))
+    return list(dict.fromkeys([*(metrics or USUAL_METRICS), *limited]))

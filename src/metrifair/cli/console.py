@@ -25,7 +25,7 @@ from metrifair.cli.options import STANDARD_OUTPUT, cuts_text, probabilities_text
 from metrifair.cli.rules import typed_limits
 from metrifair.errors import MetrifairWarning
 from metrifair.support.files import write_file
-from metrifair.wording.numbers import MISSING
+from metrifair.wording.numbers import NO_NUMBER
 
 if TYPE_CHECKING:
     from metrifair.wording.tables import Column
@@ -107,7 +107,7 @@ def _cell_text(column: Column, row: Any) -> str:
     cell = column.cell(row)
     if column.key in _PLACES:
         return cell.line
-    return cell.small if cell.text == MISSING and cell.small else cell.text
+    return cell.small if cell.text == NO_NUMBER and cell.small else cell.text
 
 
 def show_table(

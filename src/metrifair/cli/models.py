@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metrifair.cli.help_sections import SectionedCommand
-from metrifair.cli.options import READING, STANDARD_OUTPUT, check_paths, command_options
+from metrifair.cli.options import READING_OPTIONS, STANDARD_OUTPUT, check_paths, command_options
 from metrifair.errors import DataError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.argument("model", type=click.Path(dir_okay=False, path_type=Path))
 @click.argument("file")
 @command_options("predict")
-@READING
+@READING_OPTIONS
 def predict_command(
     *,
     model: Path,

@@ -24,7 +24,7 @@ from metrifair.support.checks import check_known, did_you_mean, share_hint
 from metrifair.support.provenance import STATEMENTS
 from metrifair.tradeoff.family_names import AUTO_FAMILIES, COMMAND_FAMILIES
 from metrifair.wording.crosswalks import crosswalk_names
-from metrifair.wording.metrics import CRITERIA, METRIC_WORDS
+from metrifair.wording.metrics import CRITERION_MEANINGS, METRIC_WORDS
 
 
 class NearChoice(click.Choice):  # type: ignore[type-arg]  # generic from click 8.2 on only
@@ -186,7 +186,7 @@ TABLES = (".csv", ".tsv", ".parquet", ".arrow", ".ndjson")
 # The names of `metrifair.metrics.registry` and `metrifair.problem.criteria`, by their words: the
 # registries import NumPy.
 METRIC_NAMES = tuple(METRIC_WORDS)
-CRITERION_NAMES = tuple(CRITERIA)
+CRITERION_NAMES = tuple(CRITERION_MEANINGS)
 _LISTS = {
     "metrics": alternatives_text(METRIC_NAMES),
     "criteria": f"{alternatives_text(CRITERION_NAMES)} (with --control)",
@@ -394,7 +394,7 @@ def _reading(
     return ReadOptions(header=not no_header, missing=words, replace=dict(replace) or None, **same)
 
 
-READING = gather_options(
+READING_OPTIONS = gather_options(
     "reading",
     _reading,
     ["no_header", *(field.name for field in fields(ReadOptions) if field.name != "header")],

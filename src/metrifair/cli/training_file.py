@@ -47,7 +47,7 @@ from metrifair.problem.problem import classes_in, positive_by_name, positive_pla
 from metrifair.problem.tables import (
     MOST_CLASSES,
     CodedColumn,
-    Column,
+    ColumnArray,
     coded_columns,
     columns,
     is_missing,
@@ -526,7 +526,7 @@ def _odd_columns(features: pl.DataFrame) -> Iterator[FrontierNote]:
             yield FrontierNote("dates_as_text", {"column": days.name, "example": days[0]})
 
 
-def _labels(options: TrainingOptions, frame: pl.DataFrame) -> tuple[Column, bool]:
+def _labels(options: TrainingOptions, frame: pl.DataFrame) -> tuple[ColumnArray, bool]:
     """The labels, and whether they are numbers; `problem` decides where the user does not."""
     name = options.label
     classification = options.classification
@@ -570,7 +570,7 @@ def _labels(options: TrainingOptions, frame: pl.DataFrame) -> tuple[Column, bool
     return (values.astype(str) if kind == "text" else column.astype(np.bool_)), False
 
 
-def _positive(options: TrainingOptions, labels: Column) -> object:
+def _positive(options: TrainingOptions, labels: ColumnArray) -> object:
     """The positive class that the user names; None: the last in ascending order, as in Python.
 
     Two texts must be named unless their words show that the last one is positive.
@@ -594,14 +594,14 @@ def _positive(options: TrainingOptions, labels: Column) -> object:
 
 def _sensitive(
     options: TrainingOptions, frame: pl.DataFrame
-) -> tuple[dict[str, Column] | GroupProbabilities, list[str], list[FrontierNote]]:
+) -> tuple[dict[str, ColumnArray] | GroupProbabilities, list[str], list[FrontierNote]]:
     """The groups; which of them are numeric; and a note where that was decided automatically."""
     if options.proxy is not None:
         return probabilities_in(options.proxy, frame), [], []
     cuts = cuts_by_column(cuts_argument(options.cuts), options.group)
     continuous = continuous_argument(options.continuous, options.group)
-    groups = dict[str, Column]()
-    values = dict[str, Column]()
+    groups = dict[str, ColumnArray]()
+    values = dict[str, ColumnArray]()
     for name in options.group:
         column = typed_text(frame.get_column(name))
         if column.dtype.is_numeric():
@@ -627,7 +627,7 @@ def _sensitive(
     return groups, numbers, notes if numbers and continuous == "auto" else []
 
 
-def _groups(option: str, series: pl.Series) -> Column:
+def _groups(option: str, series: pl.Series) -> ColumnArray:
     """The name of each row's group; None if it is missing."""
     (column,) = columns(series.name, series).values()
     missing = is_missing(column)

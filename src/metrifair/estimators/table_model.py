@@ -208,12 +208,11 @@ ThresholdRule: TypeAlias = Literal["accuracy", "cost", "parity"]
 Costs: TypeAlias = Sequence[Sequence[float]]
 
 RULES: tuple[ThresholdRule, ...] = ("accuracy", "cost", "parity")
-USUAL = 0.5  # the default threshold
+USUAL_THRESHOLD = 0.5  # the default threshold
 _NOISE = 1.96  # standard errors of a difference that chance explains
-# number of thresholds; approximate number of decisions
-_MOST = 1_000
-_FEWEST = 50
-_WORK = 20_000_000
+_MOST_THRESHOLDS = 1_000
+_FEWEST_THRESHOLDS = 50
+_WORK = 20_000_000  # decisions, about
 
 
 class ChosenThreshold(NamedTuple):
@@ -279,7 +278,9 @@ def choose_threshold(
             [_within_noise(estimate, estimates[best], problem) for estimate in estimates]
         )
     places = np.flatnonzero(equal)
-    order = np.lexsort((np.abs(thresholds - USUAL)[places], -quality[places], gaps[places]))
+    order = np.lexsort(
+        (np.abs(thresholds - USUAL_THRESHOLD)[places], -quality[places], gaps[places])
+    )
     place = int(places[order[0]])
     gap = float(gaps[place]) if rule == "parity" else None
     return ChosenThreshold(float(thresholds[place]), utility, estimates[place].value, gap)
@@ -293,11 +294,11 @@ def _candidates(score: Floats) -> Floats:
     """Thresholds in ascending order: between scores, evenly over the rows where these are many;
     none, all and 0.5.
     """
-    count = int(np.clip(_WORK // max(1, len(score)), _FEWEST, _MOST))
+    count = int(np.clip(_WORK // max(1, len(score)), _FEWEST_THRESHOLDS, _MOST_THRESHOLDS))
     distinct = np.unique(score)
     if len(distinct) > count:
         distinct = np.unique(np.quantile(score, np.linspace(0, 1, count), method="nearest"))
-    return np.unique([0.0, USUAL, 1.0, *(distinct[:-1] / 2 + distinct[1:] / 2)])
+    return np.unique([0.0, USUAL_THRESHOLD, 1.0, *(distinct[:-1] / 2 + distinct[1:] / 2)])
 
 
 def _estimate(

@@ -18,8 +18,8 @@ from metrifair.errors import DataError
 from metrifair.problem.criteria import (
     EVERYONE,
     LABEL,
-    Conditions,
     Criterion,
+    SetConditions,
     Strata,
     label_sets,
     membership_codes,
@@ -58,7 +58,7 @@ class Comparison:
     groups: tuple[str, str] = ("left", "right")
     # the set of labels among which it is made; ``within`` names the control stratum too
     labels: str = "everyone"
-    conditions: Conditions = ()  # what ``within`` names, as values
+    conditions: SetConditions = ()  # what ``within`` names, as values
     # of the two groups; the parts of an intersection are a tuple, the rest is None
     values: tuple[object, ...] = ()
 
@@ -452,7 +452,7 @@ def compile_cells(
     )
 
 
-def _named_sets(sets: Strata, within: Strata) -> Iterator[tuple[str, str, Conditions]]:
+def _named_sets(sets: Strata, within: Strata) -> Iterator[tuple[str, str, SetConditions]]:
     """The labels, the name and the conditions of each set within each stratum."""
     strata = list(zip(within.names, within.conditions, strict=True))
     for labels, of_labels in zip(sets.names, sets.conditions, strict=True):

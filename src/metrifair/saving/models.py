@@ -57,7 +57,7 @@ _MODULES = {  # of the classes that a file may name; the boosters' libraries are
 PIPELINE = "pipeline"
 POSTPROCESSOR = "postprocessor"
 STACK = "stack"
-KINDS = (estimators.KIND, boosters.KIND, POSTPROCESSOR, PIPELINE, STACK)
+KINDS = (estimators.ESTIMATOR, boosters.BOOSTER, POSTPROCESSOR, PIPELINE, STACK)
 
 
 def class_named(name: object) -> Any:
@@ -170,7 +170,7 @@ def _wrapped_model(content: Content, module: torch.nn.Module | None) -> Any:
         last = read_record(PipelineRecord, content.meta, "a pipeline").model
         wrapped = Content(last.kind, last.meta, {})
     kind = class_named(wrapped.meta.get("kind"))
-    if wrapped.kind not in (estimators.KIND, boosters.KIND, STACK) or (
+    if wrapped.kind not in (estimators.ESTIMATOR, boosters.BOOSTER, STACK) or (
         kind is not None and _room(kind) == "postprocessing"
     ):
         raise ModelFileError("a post-processor wraps no other")

@@ -12,7 +12,8 @@ from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import Interval
 from metrifair.figures.utility import Mark
 
-_ROUNDING = 1e-6
+ROUNDED_ONE = 1 + 1e-6
+"""Figures of at most 1 may be larger by rounding, but not by more than this."""
 
 
 class FrontierNote(NamedTuple):
@@ -96,8 +97,8 @@ class Point:
         """
         distances = self.unfairness, self.decision_unfairness or 0.0
         if not self.failed and not (
-            all(0 <= distance <= 1 + _ROUNDING for distance in distances)
-            and self.accuracy <= 1 + _ROUNDING
+            all(0 <= distance <= ROUNDED_ONE for distance in distances)
+            and self.accuracy <= ROUNDED_ONE
         ):
             raise ValueError("an unfairness or accuracy is outside of its range")
 

@@ -271,7 +271,7 @@ class Finished(Protocol):
 
 
 Result = TypeVar("Result", bound=Finished)
-Evaluate: TypeAlias = Callable[[Any, Job], Result]
+EvaluateModel: TypeAlias = Callable[[Any, Job], Result]
 """Makes the result of a job from its model, which is None if training failed."""
 
 
@@ -330,7 +330,7 @@ def sweep(
     estimator: Any,
     data: RowsToTrain,
     jobs: Sequence[Job],
-    evaluate: Evaluate[Result],
+    evaluate: EvaluateModel[Result],
     *,
     parameter: str = "strength",
     ledger: Store[Result] | None = None,
@@ -377,7 +377,7 @@ def sweep(
 
 
 def _evaluate_complete(
-    evaluate: Evaluate[Result], complete: Callable[[Any], Pipeline], model: Any, job: Job
+    evaluate: EvaluateModel[Result], complete: Callable[[Any], Pipeline], model: Any, job: Job
 ) -> Result:
     """The result of the pipeline that ends in this model."""
     return evaluate(None if model is None else complete(model), job)
@@ -418,7 +418,7 @@ def _stacks(
     estimator: Any,
     data: RowsToTrain,
     jobs: Sequence[Job],
-    evaluate: Evaluate[Result],
+    evaluate: EvaluateModel[Result],
     *,
     split: bool,
     devices: Sequence[str] | None,
@@ -499,7 +499,7 @@ def _fit_on_devices(
 
 
 def _paths(
-    estimator: Any, data: RowsToTrain, jobs: Sequence[Job], evaluate: Evaluate[Result]
+    estimator: Any, data: RowsToTrain, jobs: Sequence[Job], evaluate: EvaluateModel[Result]
 ) -> Iterator[list[Result]]:
     """All tolerances of one seed at a time: they share the model that is wrapped."""
     arguments = _fit_arguments(estimator, data)
@@ -537,7 +537,7 @@ def _one_by_one(
     estimator: Any,
     data: RowsToTrain,
     jobs: Sequence[Job],
-    evaluate: Evaluate[Result],
+    evaluate: EvaluateModel[Result],
     *,
     parameter: str,
     n_jobs: int | None,

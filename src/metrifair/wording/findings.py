@@ -9,7 +9,7 @@ from metrifair.auditing.records import REST_NAME, AuditRecord, Finding, Measure
 from metrifair.metrics.registry import METRICS, is_largest_gap
 from metrifair.wording.metrics import metric_words
 from metrifair.wording.numbers import (
-    MISSING,
+    NO_NUMBER,
     count_text,
     interval_text,
     number_text,
@@ -225,7 +225,7 @@ def measure_text(measure: Measure | None) -> str:
     ('0.750', '–')
     """
     if measure is None:
-        return MISSING
+        return NO_NUMBER
     bracket = measure.bracket
     if bracket is None or number_text(bracket.low) == number_text(bracket.high):
         return number_text(measure.value)

@@ -60,7 +60,7 @@ def note_text(note: FrontierNote) -> str:
     >>> note_text(FrontierNote("cross_validation", {"rows": 1000, "folds": 5, "test": 0}))
     'Models are compared by 5-fold cross-validation of 1,000 rows.'
     """
-    return NOTES[note.kind](**note.facts)
+    return FRONTIER_NOTES[note.kind](**note.facts)
 
 
 def note_texts(record: FrontierRecord) -> list[str]:
@@ -257,7 +257,7 @@ def _same_decisions(models: int, of: int) -> str:
     )
 
 
-NOTES: Mapping[str, Callable[..., str]] = {
+FRONTIER_NOTES: Mapping[str, Callable[..., str]] = {
     "cross_validation": _cross_validation,
     "unlike_folds": _unlike_folds,
     "only_unlike_folds": lambda: (

@@ -14,7 +14,7 @@ from metrifair.auditing.ranking import (
     worst_ratio,
 )
 from metrifair.auditing.records import (
-    FIGURES,
+    FIGURES_OF_GROUPS,
     AuditRecord,
     ByGroup,
     Decisions,
@@ -25,7 +25,7 @@ from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, is_below
 from metrifair.metrics.registry import METRICS
 from metrifair.wording.findings import finding_sentence, group_texts, rank_text
 from metrifair.wording.groups import search_glossary
-from metrifair.wording.metrics import CRITERIA, criterion_name, metric_words
+from metrifair.wording.metrics import CRITERION_MEANINGS, criterion_name, metric_words
 from metrifair.wording.numbers import (
     confidence_text,
     interval_text,
@@ -189,12 +189,18 @@ def audit_glossary(record: AuditRecord) -> tuple[tuple[str, str], ...]:
     criteria = dict.fromkeys(finding.criterion for finding in findings)
     has_shares = bool(record.distributions)
     has_densities = any(distribution.curves.density for distribution in record.distributions)
-    by_group = [key for key in FIGURES if any(has_figure(table, key) for table in record.by_group)]
+    by_group = [
+        key for key in FIGURES_OF_GROUPS if any(has_figure(table, key) for table in record.by_group)
+    ]
     return (
         ("Score", "The number that the model assigns to a row."),
         *glossary_entries("group"),
         *CURVES[: has_shares + has_densities],
-        *((criterion_name(name), CRITERIA[name]) for name in criteria if name in CRITERIA),
+        *(
+            (criterion_name(name), CRITERION_MEANINGS[name])
+            for name in criteria
+            if name in CRITERION_MEANINGS
+        ),
         *((words.name, words.about) for words in map(metric_words, metrics) if words.about),
         *(
             (name, about.replace("CONFIDENCE", confidence))

@@ -37,7 +37,7 @@ from metrifair.wording.rates import (
     table_selected_text,
 )
 
-_ROUNDING = 1e-9
+_COUNT_ROUNDING = 1e-9
 
 _TESTS = {
     "bonferroni": "permutation test with Bonferroni adjustment",
@@ -243,7 +243,7 @@ def _significance(compared: Sequence[Finding], record: AuditRecord) -> list[str]
     tested = [finding for finding in compared if finding.significant is not None]
     if not tested:
         number = sum(finding.p_value is not None for finding in compared)
-        required = ceil(number / (1 - record.confidence) - _ROUNDING)
+        required = ceil(number / (1 - record.confidence) - _COUNT_ROUNDING)
         tests = count_text(number, "gap")
         are = "is" if record.permutations == 1 else "are"
         few = f"{count_text(record.permutations, 'permutation')} {are} too few to test {tests}"

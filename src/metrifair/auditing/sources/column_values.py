@@ -18,7 +18,7 @@ from metrifair.problem.predictions import (
     look_like_decisions,
     value_counts,
 )
-from metrifair.problem.spelling import COMMA, MISSING
+from metrifair.problem.spelling import COMMA, MISSING_WORDS
 from metrifair.problem.tables import EXACT, check_exact
 from metrifair.problem.values import place_among
 from metrifair.support.arrays import Floats
@@ -40,7 +40,7 @@ def numbers(role: str, name: str, column: pl.Series) -> Floats:
         text = column.str.strip_chars()
         column = text.cast(pl.Float64, strict=False)
         invalid = text.filter(
-            column.is_null() & text.is_not_null() & ~text.str.to_lowercase().is_in(MISSING)
+            column.is_null() & text.is_not_null() & ~text.str.to_lowercase().is_in(MISSING_WORDS)
         )
         if len(invalid):
             raise DataError(
@@ -124,7 +124,7 @@ def scores_in(roles: Roles, column: pl.Series) -> Floats:
         return numbers("score", column.name, column)
     if column.dtype == polars().String:
         column = column.str.strip_chars()
-        column = column.set(column.str.to_lowercase().is_in(MISSING), None)
+        column = column.set(column.str.to_lowercase().is_in(MISSING_WORDS), None)
     values = column.drop_nulls().unique(maintain_order=True).to_list()
     place = place_among(roles.favorable_decision, values)
     check_one_spelling(roles.favorable_decision, values)

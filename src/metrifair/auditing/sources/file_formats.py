@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from metrifair.errors import DataError, Remedy
-from metrifair.problem.spelling import CODE, COMMA, MISSING
+from metrifair.problem.spelling import CODE, COMMA, MISSING_WORDS
 from metrifair.support.checks import check_known, check_switches, require
 from metrifair.support.files import error_reason
 
@@ -62,7 +62,7 @@ def are_numbers(column: pl.Series) -> bool:
     if column.dtype != polars().String:
         return column.dtype.is_numeric()
     text = column.str.strip_chars()
-    text = text.set(text.str.to_lowercase().is_in(MISSING), None)
+    text = text.set(text.str.to_lowercase().is_in(MISSING_WORDS), None)
     numbers = text.cast(polars().Float64, strict=False)
     return numbers.null_count() == text.null_count() and not text.str.contains(CODE).any()
 

@@ -16,7 +16,7 @@ from metrifair.auditing.sources.file_formats import (
 )
 from metrifair.auditing.sources.file_tables import open_files
 from metrifair.errors import DataError
-from metrifair.problem.spelling import CODE, MISSING
+from metrifair.problem.spelling import CODE, MISSING_WORDS
 from metrifair.problem.values import decimal_comma_in
 from metrifair.support.provenance import SourceFile, source_files
 
@@ -102,9 +102,12 @@ def _typed_words(text: pl.Series, original: pl.Series) -> pl.Series:
     if lowered.is_in(["true", "false"]).all() and lowered.null_count() < len(lowered):
         return (text.str.to_lowercase() == "true").alias(original.name)
     is_number = are_numbers(values)
-    if not is_number and not values.set(lowered.is_in(MISSING), None).str.contains(_DATE).all():
+    if (
+        not is_number
+        and not values.set(lowered.is_in(MISSING_WORDS), None).str.contains(_DATE).all()
+    ):
         return original
-    present = text.set(text.str.to_lowercase().is_in(MISSING), None)
+    present = text.set(text.str.to_lowercase().is_in(MISSING_WORDS), None)
     if is_number:
         return present.cast(pl.Float64, strict=False)
     dates = _dates(present)

@@ -29,10 +29,10 @@ from metrifair.report.html import (
 )
 from metrifair.wording.numbers import percent_text
 from metrifair.wording.proxies import check_hints
-from metrifair.wording.tables import ESTIMATES, estimate_rows
+from metrifair.wording.tables import PROXY_ESTIMATES, estimate_rows
 from metrifair.wording.terms import term_name
 
-_KINDS = list(map(term_name, ESTIMATES))
+_KINDS = list(map(term_name, PROXY_ESTIMATES))
 _APART = 0.16  # between the four estimates of a group, where groups are 1 apart
 _MIDDLE = (len(_KINDS) - 1) / 2
 _MOST_DRAWN = 12  # groups
