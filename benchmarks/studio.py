@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from benchmarks.timing import Claim, print_table, shrunk
-from metrifair.studio.commands import Table
+from metrifair.studio.commands import TableFile
 from metrifair.studio.session import Session
 
 ROWS = 1_000_000
@@ -63,7 +63,7 @@ def _processor_seconds() -> float:
 
 async def measured(folder: Path, file: Path) -> list[tuple[str, float, tuple[float, float]]]:
     """Each step with the most seconds that it may take, and what it took."""
-    session = Session(folder, folder / "models.ledger", Table(file, file.name))
+    session = Session(folder, folder / "models.ledger", TableFile(file, file.name))
     preview = await waiting_time(session, lambda: session.inspect(session.table, {}))
     session.confirm(ROLES)
     page = await waiting_time(session, lambda: session.start("audit", AUDIT))

@@ -37,7 +37,7 @@ from metrifair.baselines import (
     XianPostprocessor,
     ZafarClassifier,
 )
-from metrifair.baselines.berk import Penalty
+from metrifair.baselines.berk import PenaltyForm
 from metrifair.estimators import FairClassifier
 from metrifair.estimators.settings import as_device
 
@@ -158,7 +158,7 @@ def _by_seed(
     return results
 
 
-def _berk(case: Case, splits: Splits, effort: Effort, *, penalty: Penalty) -> list[ModelResult]:
+def _berk(case: Case, splits: Splits, effort: Effort, *, penalty: PenaltyForm) -> list[ModelResult]:
     strengths = effort.strengths(1e-2, 1e5, 50)
     model = BerkRegressor(penalty=penalty, variant=_variant(case))
 

@@ -1,5 +1,5 @@
-"""The shape of the package: one meaning for each class name, no circles of imports, few names
-at the top.
+"""The shape of the package: one meaning for each class, alias and constant, no circles of
+imports, few names at the top.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pytest
 import metrifair
 
 ROOT = Path(metrifair.__file__).parent
+NUMPY_OPERATIONS = "metrifair.metrics.numpy_namespace"
 
 
 @cache
@@ -89,13 +90,49 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert circles({name: targets - {"metrifair"} for name, targets in graph().items()}) == []
 
 
-def test_no_class_name_means_two_things() -> None:
+def assigned(node: ast.stmt) -> Iterator[str]:
+    """The names that a statement of a module defines as a class, an alias or a constant.
+
+    A type variable stands for any type, and means nothing beyond its module.
+    """
+    if isinstance(node, ast.ClassDef):
+        yield node.name
+    targets: list[ast.expr] = []
+    if isinstance(node, ast.Assign) and not ast.unparse(node.value).startswith("TypeVar("):
+        targets = node.targets
+    elif isinstance(node, ast.AnnAssign):
+        targets = [node.target]
+    for target in targets:
+        yield from (part.id for part in ast.walk(target) if isinstance(part, ast.Name))
+
+
+def names_of_two(sources: dict[str, ast.Module]) -> dict[str, list[str]]:
+    """The public names that several modules define, and these modules; private ones of classes
+    too.
+    """
     places = defaultdict(list)
-    for name, tree in trees().items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef):
-                places[node.name].append(name)
-    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+    for module, tree in sources.items():
+        classes = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+        named = {name for node in tree.body for name in assigned(node) if not name.startswith("_")}
+        for name in classes | named:
+            places[name].append(module)
+    return {name: where for name, where in places.items() if len(where) > 1}
+
+
+def test_names_of_two_things_are_found() -> None:
+    sources = {
+        "a": "Value = int | str\nMOST: int = 3\n_FEW = 1\nT = TypeVar('T')\nclass _Own: pass\n",
+        "b": "class Value: pass\nMOST, LEAST = 4, 1\n_FEW = 2\nT = TypeVar('T')\n",
+        "c": "def LEAST(): pass\nclass _Own: pass\n",
+    }
+    found = names_of_two({name: ast.parse(source) for name, source in sources.items()})
+    assert found == {"Value": ["a", "b"], "MOST": ["a", "b"], "_Own": ["a", "c"]}
+
+
+def test_no_name_of_a_class_alias_or_constant_means_two_things() -> None:
+    # The two namespaces of arrays name the same operations.
+    sources = {name: tree for name, tree in trees().items() if name != NUMPY_OPERATIONS}
+    assert names_of_two(sources) == {}
 
 
 def test_few_names_stand_at_the_top() -> None:

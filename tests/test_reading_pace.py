@@ -15,6 +15,7 @@ import metrifair
 ROOT = Path(metrifair.__file__).parent
 MOST_TOKENS = 8.5  # of a line of code
 MOST_PACKED = 3.0  # packed assignments among 1,000 statements
+MOST_CHOICES = 25.0  # conditional expressions among 1,000 statements of the package
 _NO_CODE = {
     tokenize.COMMENT,
     tokenize.NL,
@@ -40,14 +41,23 @@ def is_packed(node: ast.AST) -> bool:
     return isinstance(node.targets[0], ast.Tuple)
 
 
+def choices(node: ast.AST) -> int:
+    """The conditional expressions within a part of a source."""
+    return sum(isinstance(part, ast.IfExp) for part in ast.walk(node))
+
+
 def is_dense(node: ast.AST) -> bool:
-    """Whether a simple statement makes several choices, or a comprehension has several conditions."""
+    """Whether a simple statement makes several choices, a choice contains another one, the head of
+    a loop or of a condition makes one, or a comprehension has several conditions.
+    """
     if isinstance(node, ast.comprehension):
         return len(node.ifs) > 1
-    simple = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.Raise)
-    if not isinstance(node, simple):
-        return False
-    return sum(isinstance(part, ast.IfExp) for part in ast.walk(node)) > 1
+    if isinstance(node, ast.For | ast.AsyncFor):
+        return choices(node.iter) > 0
+    if isinstance(node, ast.If | ast.While):
+        return choices(node.test) > 0
+    simple = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.Raise, ast.IfExp)
+    return isinstance(node, simple) and choices(node) > 1
 
 
 def pace(sources: Iterable[str]) -> tuple[float, float]:
@@ -86,6 +96,24 @@ def test_dense_statements_are_counted() -> None:
     assert sum(map(is_dense, ast.walk(ast.parse(source)))) == 2
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "for x in a if b else c:\n    pass\n",
+        "while (1 if a else 2) > b:\n    pass\n",
+        "if b == (1 if a else 2):\n    pass\n",
+        "with f(1 if a else 2 if b else 3):\n    pass\n",
+    ],
+)
+def test_choices_in_heads_and_in_choices_are_dense(source: str) -> None:
+    assert any(map(is_dense, ast.walk(ast.parse(source))))
+
+
+def test_conditions_and_loops_without_choices_are_not_dense() -> None:
+    source = "for x in a:\n    if x:\n        b = 1 if x else 2\n        c = 1 if b else 2\n"
+    assert not any(map(is_dense, ast.walk(ast.parse(source))))
+
+
 @pytest.mark.parametrize("room", ROOMS)
 def test_a_statement_makes_one_choice(room: str) -> None:
     dense = [
@@ -102,3 +130,10 @@ def test_a_room_is_read_at_walking_pace(room: str) -> None:
     per_line, packed = pace(path.read_text() for path in paths_of(room))
     assert per_line <= MOST_TOKENS
     assert packed <= MOST_PACKED
+
+
+def test_the_package_makes_few_choices_within_statements() -> None:
+    trees = [ast.parse(path.read_text()) for path in ROOT.rglob("*.py")]
+    made = sum(map(choices, trees))
+    statements = sum(isinstance(node, ast.stmt) for tree in trees for node in ast.walk(tree))
+    assert 1000 * made / statements <= MOST_CHOICES

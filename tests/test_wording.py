@@ -15,7 +15,7 @@ import pytest
 from test_interface import CALLABLES
 
 from metrifair.cli import main
-from tests.seams.studio import PAGE_TEXTS as STUDIO_TEXTS
+from tests.seams.studio import STUDIO_TEXTS
 from tests.seams.wording import PAGE_TEXTS
 
 ROOT = Path(__file__).parents[1]

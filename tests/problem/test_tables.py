@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 from metrifair.errors import DataError
 from tests.seams.problem import (
     Attribute,
-    codes,
+    CodedColumn,
     columns,
     group_codes,
     is_missing,
-    levels,
     same_length,
     separate_strata,
     stratum_codes,
@@ -247,7 +246,10 @@ MIXED = "mixes values that cannot be ordered ({}); make them one type"
 MESSAGES = [
     (lambda: group_codes(["a", 1, None]), f"sensitive_features {MIXED.format('int, str')}"),
     (lambda: group_codes(pd.Series(["a", 1.5], name="sex")), f"sex {MIXED.format('float, str')}"),
-    (lambda: levels("y", object_array([1, DAY[0], True])), f"y {MIXED.format('bool, date, int')}"),
+    (
+        lambda: CodedColumn("y", object_array([1, DAY[0], True])).levels(),
+        f"y {MIXED.format('bool, date, int')}",
+    ),
     (lambda: stratum_codes(["a", 1]), f"control_features {MIXED.format('int, str')}"),
     (lambda: group_codes([[1, 2], [3]]), f"sensitive_features {MIXED.format('list')}"),
     (
@@ -263,7 +265,7 @@ MESSAGES = [
             "(continuous)"
         ),
     ),
-    (lambda: codes("y", np.array([3.5]), ()), "y contains 3.5, which is none of []"),
+    (lambda: CodedColumn("y", np.array([3.5])).places(()), "y contains 3.5, which is none of []"),
     (
         lambda: stratum_codes(["n", "e"], separate_strata(["in the north"], ["n"])),
         "control_features contains 'e', which is none of ['n']",
@@ -362,8 +364,9 @@ WHOLE = st.sampled_from(["int8", "uint8", "int16", "int64", "uint64"]).flatmap(
 @example(np.array([2**64 - 1, 2**64 - 3] * 2, dtype="uint64"))
 @example(np.array([-100, 100] * 150, dtype="int8"))
 def test_whole_numbers_are_counted_as_they_would_be_sorted(column: np.ndarray) -> None:
-    found = levels("group", column)
+    coded = CodedColumn("group", column)
+    found = coded.levels()
     assert found == tuple(sorted(set(column.tolist())))
     assert all(type(level) is int for level in found)
-    code = codes("group", column, found)
+    code = coded.places(found)
     assert [found[place] for place in code] == column.tolist()

@@ -8,7 +8,7 @@ from metrifair.auditing.changes.paired import _correlation, _Influences, _share_
 from metrifair.auditing.changes.series import series_record
 from metrifair.auditing.group_measures import _percentiles
 from metrifair.auditing.groups.counts_file import counts_content, read_counts
-from metrifair.auditing.groups.search import search_record
+from metrifair.auditing.groups.search import GroupFinder
 from metrifair.auditing.measure import band_tables, bins, one_against_rest, permutations, resampling
 from metrifair.auditing.measure.attribute_bands import Bands
 from metrifair.auditing.measure.band_tables import BandTable

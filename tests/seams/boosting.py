@@ -3,7 +3,7 @@
 from metrifair.boosting import objective, problem
 from metrifair.boosting.dask import LocalRows, SummedRisk, Together, _parts, check_summable
 from metrifair.boosting.objective import (
-    LEVELS,
+    LEVELS_OF_NUMBERS,
     PLACES,
     Descent,
     energy_tables,

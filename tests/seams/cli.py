@@ -2,7 +2,7 @@
 
 from metrifair.cli import console
 from metrifair.cli.audit import metrics_argument
-from metrifair.cli.datasets import ROWS
+from metrifair.cli.datasets import ROW_COUNTS
 from metrifair.cli.help_sections import SectionedCommand, option_name
 from metrifair.cli.option_names import OPTION_NAMES
 from metrifair.cli.option_table import (

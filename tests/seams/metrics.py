@@ -22,8 +22,8 @@ from metrifair.metrics.quadratic import (
     vector_energy_between,
 )
 from metrifair.metrics.registry import (
-    ESTIMATES,
     METRICS,
+    PENALTY_ESTIMATES,
     Integral,
     MetricFacts,
     acts_on_vectors,

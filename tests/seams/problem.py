@@ -36,11 +36,10 @@ from metrifair.problem.problem import (
     problem_with_scheme_and_probabilities,
 )
 from metrifair.problem.tables import (
+    CodedColumn,
     coded_columns,
-    codes,
     columns,
     is_missing,
-    levels,
     renumbered,
     same_length,
     same_rows,

@@ -3,7 +3,7 @@
 from metrifair.studio import child, folders, session
 from metrifair.studio.access import Access
 from metrifair.studio.commands import (
-    Table,
+    TableFile,
     choice_commands,
     columns_command,
     evidence_command,
@@ -11,7 +11,7 @@ from metrifair.studio.commands import (
 )
 from metrifair.studio.folders import private_folder, remove_dead_folders
 from metrifair.studio.messages import FIELDS, page_text
-from metrifair.studio.page_texts import PAGE_TEXTS, criterion_options
+from metrifair.studio.page_texts import STUDIO_TEXTS, criterion_options
 from metrifair.studio.scripts import choice_python, evidence_python
 from metrifair.studio.server import studio_app
 from metrifair.studio.session import Done, Refused, Session, stored_name

@@ -9,8 +9,8 @@ from metrifair.wording.findings import (
     finding_sentence,
     significance_text,
 )
-from metrifair.wording.frontier import NOTES as FRONTIER_NOTES
 from metrifair.wording.frontier import (
+    FRONTIER_NOTES,
     chance_text,
     compared_note,
     constant_text,
@@ -26,7 +26,7 @@ from metrifair.wording.frontier import note_text as frontier_note_text
 from metrifair.wording.frontier_tables import row_columns, row_table, sort_value
 from metrifair.wording.frontier_view import FrontierView, figure_lines
 from metrifair.wording.glossary import audit_glossary, highlights, overview
-from metrifair.wording.metrics import CRITERIA, METRIC_WORDS, MetricWords, criterion_name
+from metrifair.wording.metrics import CRITERION_MEANINGS, METRIC_WORDS, MetricWords, criterion_name
 from metrifair.wording.notes import NOTES, TOPICS, note_text, note_topic, notes_by_topic
 from metrifair.wording.numbers import (
     figure_text,

@@ -23,10 +23,10 @@ from metrifair.criteria import CRITERIA
 from tests.seams.figures import STANDARDS, UTILITIES
 from tests.seams.studio import (
     FIELDS,
-    PAGE_TEXTS,
+    STUDIO_TEXTS,
     Refused,
     Session,
-    Table,
+    TableFile,
     criterion_options,
     folders,
     page_text,
@@ -139,7 +139,7 @@ def test_a_file_is_not_replaced_under_a_step_that_started_during_the_upload(
 
         async def content() -> AsyncIterator[bytes]:
             yield TINY
-            session.inspect(Table(loans, "loans.csv"), {})
+            session.inspect(TableFile(loans, "loans.csv"), {})
 
         with pytest.raises(Refused, match="Another step is running"):
             await session.receive(content(), "late.csv", second=True)
@@ -289,7 +289,7 @@ def test_the_fields_of_messages_are_those_of_the_page() -> None:
     in_script = re.findall(
         r'textContent: textOf\("(\w+)"\) \}\);\s+name\.dataset\.option = "([a-z-]+)"', page
     )
-    named = [(option, PAGE_TEXTS[name]) for name, option in in_script]
+    named = [(option, STUDIO_TEXTS[name]) for name, option in in_script]
     for option, title in [*in_page, *named]:
         found.setdefault(option, set()).add(title)
     assert not re.search("<code>--", page)  # people on the page need no options

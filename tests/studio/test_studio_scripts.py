@@ -22,7 +22,7 @@ from sklearn.base import is_regressor
 from metrifair import ReadOptions, load, read_file
 from metrifair.evidence import verify
 from tests.seams.studio import (
-    Table,
+    TableFile,
     choice_commands,
     choice_python,
     columns_command,
@@ -100,7 +100,7 @@ def run_python(text: str, folder: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def columns_of(table: Table, folder: Path) -> list[dict[str, Any]]:
+def columns_of(table: TableFile, folder: Path) -> list[dict[str, Any]]:
     pasted(columns_command(table, {"missing": ["N/A"]}).text, folder)
     found: list[dict[str, Any]] = json.loads((folder / "columns.json").read_text())["columns"]
     return found
@@ -132,7 +132,7 @@ def test_python_and_commands_make_the_same_model_and_figures(
     case: str, data: Path, tmp_path: Path
 ) -> None:
     by_commands, by_python, elsewhere = folders(tmp_path, "commands", "python", "elsewhere")
-    table, choices = Table(data, str(data)), LOANS | CASES[case]
+    table, choices = TableFile(data, str(data)), LOANS | CASES[case]
     others = {"repaid", "repaid_01"} - {choices["label"]}  # the label in other words
     choices["ignore"] = [*choices["ignore"], *others]
     score = "probability" if choices["positive"] else "prediction"
@@ -162,7 +162,7 @@ def test_python_and_commands_make_the_same_model_and_figures(
 def test_python_and_command_write_the_same_evidence(data: Path, tmp_path: Path) -> None:
     by_command, by_python = folders(tmp_path, "command", "python")
     table, choices = (
-        Table(data, str(data)),
+        TableFile(data, str(data)),
         LOANS | {"group": ["code"], "criterion": "", "min_cell": "20"},
     )
     pasted(f"{evidence_command(table, choices).text} --no-pdf", by_command)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from metrifair.evidence import verify
-from tests.seams.studio import PAGE_TEXTS, Refused, Session, Table, child, choice_commands
+from tests.seams.studio import STUDIO_TEXTS, Refused, Session, TableFile, child, choice_commands
 from tests.seams.studio import session as studio_session
 from tests.studio.driver import ROLES, Studio
 
@@ -288,7 +288,7 @@ async def _parts(*parts: bytes) -> Any:
         yield part
 
 
-def inspected(session: Session, table: Table) -> str:
+def inspected(session: Session, table: TableFile) -> str:
     """What the session says after it inspected a file; empty: nothing."""
 
     async def inspect() -> None:
@@ -311,7 +311,7 @@ def test_a_step_of_several_commands_shows_the_current_one(
 
     monkeypatch.setattr(session, "_run", run)
     choices = {"label": "repaid", "group": ["sex"], "max_unfairness": "0.2"}
-    table = Table(tmp_path / "a.csv", "a.csv")
+    table = TableFile(tmp_path / "a.csv", "a.csv")
     commands = choice_commands(table, choices, tmp_path / "ledger", score="probability")
 
     async def step() -> None:
@@ -320,7 +320,7 @@ def test_a_step_of_several_commands_shows_the_current_one(
     asyncio.run(step())
     assert [part["place"] for part in shown] == [1, 2, 3, 4]
     assert {part["total"] for part in shown} == {4}
-    assert all(f"part_{part['command']}" in PAGE_TEXTS for part in shown)
+    assert all(f"part_{part['command']}" in STUDIO_TEXTS for part in shown)
     assert session.state()["part"] is None
 
 
@@ -337,7 +337,7 @@ def test_the_number_of_columns_is_bounded(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(studio_session, "MOST_COLUMNS", 2)
     (tmp_path / "wide.csv").write_text("a,b,c\n1,2,3\n")
     said = inspected(
-        Session(tmp_path, tmp_path / "ledger"), Table(tmp_path / "wide.csv", "wide.csv")
+        Session(tmp_path, tmp_path / "ledger"), TableFile(tmp_path / "wide.csv", "wide.csv")
     )
     assert said == "The file has 3 columns; the studio accepts up to 2."
 
@@ -346,7 +346,7 @@ def test_a_step_ends_at_its_time_limit(
     loans: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(studio_session, "_SECONDS", 0.01)
-    said = inspected(Session(tmp_path, tmp_path / "ledger"), Table(loans, "loans.csv"))
+    said = inspected(Session(tmp_path, tmp_path / "ledger"), TableFile(loans, "loans.csv"))
     assert said.startswith("The step took longer than its limit")
 
 
@@ -354,9 +354,9 @@ def test_a_step_can_be_canceled_and_only_one_runs(loans: Path, tmp_path: Path) -
     session = Session(tmp_path, tmp_path / "ledger")
 
     async def cancel() -> None:
-        session.inspect(Table(loans, "loans.csv"), {})
+        session.inspect(TableFile(loans, "loans.csv"), {})
         with pytest.raises(Refused, match="Another step is running"):
-            session.inspect(Table(loans, "loans.csv"), {})
+            session.inspect(TableFile(loans, "loans.csv"), {})
         await asyncio.sleep(0.2)
         session.cancel()
         await _finished(session)

@@ -8,7 +8,7 @@ import pytest
 from tests.seams.auditing import Note, notes
 from tests.seams.cli import OPTION_NAMES
 from tests.seams.metrics import METRICS
-from tests.seams.wording import CRITERIA, METRIC_WORDS, NOTES, TOPICS, note_text
+from tests.seams.wording import CRITERION_MEANINGS, METRIC_WORDS, NOTES, TOPICS, note_text
 
 PAIRS = [["a", "b", "label=1"], ["a", "rest", "everyone"]]
 SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
@@ -341,4 +341,4 @@ def test_every_metric_and_criterion_has_words() -> None:
     for words in METRIC_WORDS.values():
         assert words.about.endswith(".")
         assert words.meaning.endswith(".")
-    assert all(text.endswith(".") for text in CRITERIA.values())
+    assert all(text.endswith(".") for text in CRITERION_MEANINGS.values())

@@ -20,7 +20,7 @@ from metrifair.auditing.request import (
     Criteria,
     Request,
     RequestArguments,
-    Threshold,
+    ThresholdChoice,
 )
 from metrifair.auditing.sources.memory import MemorySource
 from metrifair.errors import DataError
@@ -60,7 +60,7 @@ def audit(
     clusters: Table | None = None,
     criteria: Criteria = None,
     metrics: Sequence[str] | str | None = None,
-    threshold: Threshold = "auto",
+    threshold: ThresholdChoice = "auto",
     pos_label: object = None,
     favorable: Favorable = "high",
     favorable_decision: object = None,

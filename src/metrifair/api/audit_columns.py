@@ -4,9 +4,8 @@ tables of any size.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from metrifair.auditing.request import (
     Criteria,
     Request,
     RequestArguments,
-    Threshold,
+    ThresholdChoice,
     groups_allowed,
 )
 from metrifair.auditing.sources.column_roles import (
@@ -44,6 +43,7 @@ from metrifair.problem.clusters import is_id_name
 from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.predictions import ROUNDING
 from metrifair.problem.tables import table_library
+from metrifair.saving.modelfile import PathLike
 from metrifair.support.checks import make_seed
 from metrifair.support.provenance import call_text, read_score_origin, source_files
 from metrifair.support.signatures import as_in
@@ -53,8 +53,6 @@ if TYPE_CHECKING:
 
     from metrifair.api.compare import AuditDifference
     from metrifair.auditing.sources.table_rows import TableRows
-
-PathLike: TypeAlias = "str | os.PathLike[str]"
 
 
 class _ColumnArguments(AuditArguments, FurtherColumns, total=False):
@@ -87,7 +85,7 @@ def audit_file(
     clusters: str | None = None,
     criteria: Criteria = None,
     metrics: Sequence[str] | str | None = None,
-    threshold: Threshold = "auto",
+    threshold: ThresholdChoice = "auto",
     pos_label: object = None,
     favorable: Favorable = "high",
     favorable_decision: object = None,
@@ -297,7 +295,7 @@ def audit_table(
     clusters: str | None = None,
     criteria: Criteria = None,
     metrics: Sequence[str] | str | None = None,
-    threshold: Threshold = "auto",
+    threshold: ThresholdChoice = "auto",
     pos_label: object = None,
     favorable: Favorable = "high",
     favorable_decision: object = None,

@@ -23,14 +23,14 @@ from metrifair.auditing.audit_record import AuditedRows, audit_counts, record_wi
 from metrifair.auditing.group_measures import audited_by_group
 from metrifair.auditing.groups.counts_file import counts_content
 from metrifair.auditing.groups.same_rows import check_same_rows
-from metrifair.auditing.groups.search import search_record
+from metrifair.auditing.groups.search import GroupFinder
 from metrifair.auditing.groups.search_counts import SearchCounts
 from metrifair.auditing.measure.sample import WITHHELD
 from metrifair.auditing.measure.selection import DEFAULT_THRESHOLD
 from metrifair.auditing.notes import release_notes, released_note
 from metrifair.auditing.records import AuditRecord, GridError
 from metrifair.auditing.release.evidence_format import (
-    AUDIT,
+    AUDIT_FILE,
     GROUPS,
     MANIFEST,
     PAGE,
@@ -131,8 +131,8 @@ def write_evidence(
     files = dict(zip(counts, contents, strict=True))
     if released_search is not None:
         files[GROUPS] = to_bytes(counts_content(released_search))
-    files[AUDIT] = f"{write_json(audit_fields(recounted))}\n".encode()
-    published = record_in(files[AUDIT])
+    files[AUDIT_FILE] = f"{write_json(audit_fields(recounted))}\n".encode()
+    published = record_in(files[AUDIT_FILE])
     if pdf:
         with suppress(MissingBrowser):
             files[PRINT] = printed_page(report_page(published, manifest))
@@ -273,7 +273,7 @@ def recomputed_record(
     notes = [*released, *(released_note(note, hidden) for note in record.notes)]
     group_search = None
     if search_counts is not None:
-        group_search = search_record(search_counts)
+        group_search = GroupFinder(search_counts).record()
         check_same_rows(record, group_search)
     return replace(
         record,
@@ -360,7 +360,7 @@ def derived_files(
         items = crosswalk_named(name).items
         table = {column: [item[column] for item in items] for column in ("item", "figure", "place")}
         files[f"tables/crosswalk-{name}.csv"] = csv_bytes(table)
-    names = [*files, AUDIT, *counts_names(len(tables)), *([PRINT] if printed else [])]
+    names = [*files, AUDIT_FILE, *counts_names(len(tables)), *([PRINT] if printed else [])]
     if manifest.search == "counted":
         names.append(GROUPS)
     entries = np.concatenate(

@@ -11,11 +11,11 @@ import numpy as np
 from metrifair import report
 from metrifair.api.pages import RecordedPage
 from metrifair.auditing.groups.outcomes import OutcomeRows, outcome_rows
-from metrifair.auditing.groups.search import search_record
+from metrifair.auditing.groups.search import GroupFinder
 from metrifair.auditing.groups.search_counts import SearchCounts, search_counts
 from metrifair.auditing.search_records import (
     GapLimit,
-    Outcome,
+    SearchedOutcome,
     SearchRecord,
     SearchSettings,
     WorseGroup,
@@ -151,7 +151,7 @@ def find_groups(
     y_pred: Columns | None,
     X_audit: Table,
     *,
-    outcome: Outcome | Columns = "selected",
+    outcome: SearchedOutcome | Columns = "selected",
     sensitive_features: Table | None = None,
     threshold: float | Literal["auto"] = "auto",
     pos_label: object = None,
@@ -283,7 +283,7 @@ def find_groups(
     )
     provenance = Provenance(source="rows in memory", call=call, seed=seed, **made_now())
     library = table_library(X_audit, y_pred, sensitive_features, y_true)
-    return GroupSearch(search_record(counts), provenance, library, counts)
+    return GroupSearch(GroupFinder(counts).record(), provenance, library, counts)
 
 
 def _search_rows(

@@ -237,11 +237,10 @@ class GroupMetrics(Summarized):
                     for name in sorted(figures, key=lambda name: figures[name])
                 ]
                 gap = f"difference {number_text(difference)}, ratio {number_text(table.ratios[metric])}"
-                values = (
-                    f"{ends[0]} to {ends[-1]}, {gap}"
-                    if len(ends) > 1
-                    else ", ".join(ends) or "undefined"
-                )
+                if len(ends) > 1:
+                    values = f"{ends[0]} to {ends[-1]}, {gap}"
+                else:
+                    values = ", ".join(ends) or "undefined"
                 lines.append(f"{metric} by {table.attribute}, {table.within}: {values}")
         return "\n".join(lines)
 

@@ -24,7 +24,7 @@ from metrifair.metrics.penalty_options import HasPenaltyOptions, penalty_options
 from metrifair.problem.problem import Scheme
 from metrifair.report.audit.markdown import (
     MOST_TABLES,
-    Value,
+    YamlValue,
     audit_markdown,
     markdown_table,
     markdown_text,
@@ -160,7 +160,18 @@ def to_card(
     >>> [line for line in card.splitlines() if line.startswith("## ")]
     ['## Intended use', '## What it is', '## Figures by group', '## Limits', '## How to use it']
     """
-    _check_arguments(dict(locals()))
+    _check_kind("audit", audit, Audit)
+    _check_kind("frontier", frontier, Frontier)
+    _check_texts(
+        title=title,
+        license=license,
+        language=language,
+        intended_use=intended_use,
+        audited_rows=audited_rows,
+    )
+    _check_names("datasets", datasets)
+    _check_names("tags", tags)
+    _check_fitted(model)
     if frontier is None:
         frontier = _own_frontier(model)
     if isinstance(model, FairClassifierCV | FairRegressorCV):
@@ -173,7 +184,7 @@ def to_card(
     if frontier is not None and view is not None:
         outcome, apart = _matching_outcome(_delivered(model), inner, frontier)
         figures = _figures(frontier, view, outcome, apart)
-    head: dict[str, Value] = {"language": language or (), "license": license or ()}
+    head: dict[str, YamlValue] = {"language": language or (), "license": license or ()}
     head |= _hub_facts(inner, tags) | {"datasets": list(datasets)}
     audited = None if audit is None else _audited(model, audit, audited_rows)
     own_audit = audit if audited is not None and audited.of_model else None
@@ -266,27 +277,34 @@ def _fingerprint(model: Any) -> str | None:
     return None if content is None else fingerprint(content)
 
 
-def _check_arguments(arguments: Mapping[str, Any]) -> None:
-    """Raise a DataError that names the first argument of the wrong kind."""
-    for name, article, kind in (("audit", "an", Audit), ("frontier", "a", Frontier)):
-        if arguments[name] is not None and not isinstance(arguments[name], kind):
-            raise DataError(
-                f"{name} must be {article} {kind.__name__}, got {type(arguments[name]).__name__}"
-            )
-    for name in ("title", "license", "language", "intended_use", "audited_rows"):
-        if not isinstance(arguments[name], str | None):
-            raise DataError(f"{name} must be text, got {reprlib.repr(arguments[name])}")
-    for name in ("datasets", "tags"):
-        listed = isinstance(arguments[name], Sequence) and not isinstance(arguments[name], str)
-        if not listed or not all(isinstance(item, str) for item in arguments[name]):
-            raise DataError(
-                f"{name} must be a list of names, such as ['adult'], got "
-                f"{reprlib.repr(arguments[name])}"
-            )
-    model = arguments["model"]
-    if not hasattr(model, "predict") or not any(
-        hasattr(item, "n_features_in_") for item in (model, _last(model))
-    ):
+def _check_kind(name: str, value: object, kind: type) -> None:
+    """Raise a DataError unless the argument is of this class, or None."""
+    if value is None or isinstance(value, kind):
+        return
+    article = "an" if kind is Audit else "a"
+    raise DataError(f"{name} must be {article} {kind.__name__}, got {type(value).__name__}")
+
+
+def _check_texts(**arguments: object) -> None:
+    """Raise a DataError that names the first argument that is not text, and not None."""
+    for name, value in arguments.items():
+        if not isinstance(value, str | None):
+            raise DataError(f"{name} must be text, got {reprlib.repr(value)}")
+
+
+def _check_names(name: str, value: Any) -> None:
+    """Raise a DataError unless the argument is a list of names."""
+    listed = isinstance(value, Sequence) and not isinstance(value, str)
+    if not listed or not all(isinstance(item, str) for item in value):
+        raise DataError(
+            f"{name} must be a list of names, such as ['adult'], got {reprlib.repr(value)}"
+        )
+
+
+def _check_fitted(model: Any) -> None:
+    """Raise a DataError unless the model, or its last step, is fitted."""
+    fitted = any(hasattr(item, "n_features_in_") for item in (model, _last(model)))
+    if not hasattr(model, "predict") or not fitted:
         raise DataError(f"model must be a fitted model, got {type(model).__name__}")
 
 
@@ -324,7 +342,8 @@ def _facts(model: Any, inner: Any) -> list[tuple[str, str]]:
     }
     if names is not None:
         facts["Features"] = f"{count:,}: {', '.join(map(str, names))}"
-    for attribute in () if scheme is None else scheme.attributes:
+    attributes = scheme.attributes if scheme is not None else ()
+    for attribute in attributes:
         groups = "a number" if attribute.is_number else ", ".join(map(str, attribute.groups))
         facts[f"Sensitive attribute {attribute.name}"] = groups
     parameters: dict[str, Any] = {}
@@ -599,7 +618,7 @@ def _limits(inner: Any) -> Iterable[str]:
             yield f"Trained for fairness by {fair} only."
 
 
-def _hub_facts(inner: Any, tags: Sequence[str]) -> dict[str, Value]:
+def _hub_facts(inner: Any, tags: Sequence[str]) -> dict[str, YamlValue]:
     """The keys by which hubs find a model: its library, its task and tags."""
     rooms = [base.__module__.split(".")[0] for base in type(inner).__mro__]
     library = next(
@@ -622,12 +641,12 @@ def _results(
     datasets: Sequence[str],
     choice: tuple[FrontierView | None, _Figures | None],
     audit: Audit | None,
-) -> dict[str, Value]:
+) -> dict[str, YamlValue]:
     """The figures in the format of model hubs; the data set is named by its title, ``datasets``
     or the split.
     """
     view, own = choice
-    figures: list[dict[str, Value]] = []
+    figures: list[dict[str, YamlValue]] = []
     split = ""
     if view is not None and own is not None:
         split = own.split
@@ -641,7 +660,7 @@ def _results(
         split: (view, figures),
         "audited rows": (audit, _audit_results(audit)),
     }
-    results: list[Value] = []
+    results: list[YamlValue] = []
     for split, (source, metrics) in parts.items():
         if source is not None and metrics:
             name = next(filter(None, (source.provenance.title, *datasets)), split)
@@ -660,7 +679,7 @@ def _results(
     }
 
 
-def _audit_results(audit: Audit | None) -> list[dict[str, Value]]:
+def _audit_results(audit: Audit | None) -> list[dict[str, YamlValue]]:
     if audit is None:
         return []
     results = [
@@ -693,5 +712,5 @@ def _audit_results(audit: Audit | None) -> list[dict[str, Value]]:
     return results
 
 
-def _metric(kind: str, name: str, value: float) -> dict[str, Value]:
+def _metric(kind: str, name: str, value: float) -> dict[str, YamlValue]:
     return {"type": kind, "name": name, "value": float(shown_number(value) or 0.0)}

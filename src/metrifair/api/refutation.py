@@ -9,7 +9,7 @@ from metrifair.encoding.encoder import TableEncoder
 from metrifair.errors import DataError
 from metrifair.figures.certificates import check_confidence
 from metrifair.figures.linear_bounds import (
-    Contrast,
+    LinearContrast,
     LinearProblem,
     LinearRefutation,
     contrast,
@@ -185,7 +185,7 @@ def _linear_problem(problem: Problem, X: Table) -> LinearProblem:
     return standardized(features, outcome, weight, "log_loss")
 
 
-def _contrasts(problem: Problem, linear: LinearProblem) -> dict[str, Contrast]:
+def _contrasts(problem: Problem, linear: LinearProblem) -> dict[str, LinearContrast]:
     """The groups of each comparison, by its name."""
     problem.sides()  # a group without rows is an error
     named = {}

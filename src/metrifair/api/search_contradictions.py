@@ -13,10 +13,9 @@ from metrifair.auditing.release.suppression import Ends
 from metrifair.figures.count_bounds import ScoreKind
 from metrifair.figures.utility import UTILITIES
 from metrifair.support.special import normal_quantile
-from metrifair.tradeoff.possible_choices import ROUNDED
+from metrifair.tradeoff.possible_choices import FIGURE_ROUNDING, ROUNDED
 from metrifair.tradeoff.search_facts import ConfigurationFacts, SearchFacts, SearchFigures
 
-_LEAST = 1e-9
 _EVEN = 0.5  # a confidence
 
 
@@ -46,7 +45,7 @@ def _of_the_whole(facts: SearchFacts, figures: SearchFigures) -> Iterator[str]:
     if facts.allowance and not (facts.met and limited):
         yield "allowance"
     errors = np.array(facts.errors_of_differences)
-    close = np.isclose(errors, errors.T, rtol=2 * ROUNDED, atol=_LEAST)
+    close = np.isclose(errors, errors.T, rtol=2 * ROUNDED, atol=FIGURE_ROUNDING)
     if not close.all() or np.diag(errors).any():
         yield "errors_of_differences"
 
@@ -61,7 +60,7 @@ def _may_be_met(facts: SearchFacts, figures: SearchFigures) -> bool:
     allowed = {item.number for item in facts.usable if not item.excluded}
     chosen = [item for item in figures.configurations if item.number in allowed]
     if goal.max_unfairness is not None:
-        if any(item.unfairness.low <= goal.max_unfairness + _LEAST for item in chosen):
+        if any(item.unfairness.low <= goal.max_unfairness + FIGURE_ROUNDING for item in chosen):
             certain = any(item.unfairness.high < goal.max_unfairness for item in chosen)
             # an allowance, which is unknown where the goal is not met, can exceed the limit
             return facts.met or (certain and goal.confidence is None)
@@ -74,9 +73,11 @@ def _may_be_met(facts: SearchFacts, figures: SearchFigures) -> bool:
         for item in chosen
         if item.accuracy is not None
     ]
-    if any(figure.low - more > goal.min_accuracy + _LEAST for figure, more in known):
+    if any(figure.low - more > goal.min_accuracy + FIGURE_ROUNDING for figure, more in known):
         return True
-    possible = any(figure.high - more >= goal.min_accuracy - _LEAST for figure, more in known)
+    possible = any(
+        figure.high - more >= goal.min_accuracy - FIGURE_ROUNDING for figure, more in known
+    )
     return facts.met and possible
 
 

@@ -37,9 +37,9 @@ from metrifair.tradeoff.search_facts import (
     ConfigurationFacts,
     ExpectedFacts,
     GoalFacts,
+    JsonScalar,
     ModelFacts,
     SearchFacts,
-    Value,
 )
 
 _DIGITS = 4  # of standard errors and of expected figures
@@ -235,7 +235,7 @@ def check_utility(name: str, unfairness_of: str) -> None:
         )
 
 
-def _distinct(columns: Sequence[Sequence[StateValue]], rows: Booleans) -> list[list[Value]]:
+def _distinct(columns: Sequence[Sequence[StateValue]], rows: Booleans) -> list[list[JsonScalar]]:
     """The distinct combinations of values of some rows, in ascending order."""
     places = np.flatnonzero(rows).tolist()
     keys = {tuple(column[place] for column in columns) for place in places}

@@ -4,7 +4,6 @@ follow from them, and the files that state both.
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +17,7 @@ from metrifair.api.search_counts import SearchRows, search_facts
 from metrifair.api.search_figures import DELIVERED, Scoring, count_files, search_figures
 from metrifair.api.search_folder import (
     FACTS,
-    FIGURES,
+    FIGURES_FILE,
     SearchManifest,
     derived_search_files,
 )
@@ -34,7 +33,7 @@ from metrifair.auditing.release.releases import ReleaseEntry, record_release, sc
 from metrifair.auditing.release.suppression import Release, released_together
 from metrifair.auditing.sources.state_file import state_content
 from metrifair.errors import DataError
-from metrifair.saving.modelfile import to_bytes
+from metrifair.saving.modelfile import PathLike, to_bytes
 from metrifair.support.archives import check_bounds
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.checks import check_integer, check_switches
@@ -46,8 +45,6 @@ from metrifair.tradeoff.search_facts import (
     ModelFacts,
     SearchFacts,
 )
-
-PathLike = str | os.PathLike[str]
 
 
 def write_search_evidence(
@@ -194,7 +191,7 @@ def _files(
         grid=grid,
     )
     files[FACTS] = record_bytes(facts)
-    files[FIGURES] = record_bytes(figures)
+    files[FIGURES_FILE] = record_bytes(figures)
     files |= derived_search_files(facts, figures, manifest, scorings)
     manifest = msgspec.structs.replace(manifest, files=file_hashes(files))
     files[MANIFEST] = record_bytes(manifest)

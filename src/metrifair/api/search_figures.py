@@ -36,9 +36,9 @@ from metrifair.tradeoff.search_facts import (
     BoundedFigure,
     ConfigurationFigures,
     DeliveredFigures,
+    JsonScalar,
     SearchFacts,
     SearchFigures,
-    Value,
 )
 
 DELIVERED = "delivered"
@@ -67,7 +67,7 @@ def search_figures(facts: SearchFacts, scorings: Mapping[str, Scoring]) -> Searc
     usable = facts.usable
     found = [_counted(facts, scorings[str(item.number)], item.scores) for item in usable]
     counted = [item.figures for item in found]
-    possible = possible_choices(facts, found)
+    possible = bounded_figures(facts, found).possible()
     front = _front(facts, counted)
     table, _ = scorings[DELIVERED][0]
     return SearchFigures(
@@ -99,11 +99,6 @@ def _front(facts: SearchFacts, counted: Sequence[DeliveredFigures]) -> set[int]:
         for item, figures in zip(facts.usable, counted, strict=True)
     ]
     return {int(point.strength) for point in pareto(points)}
-
-
-def possible_choices(facts: SearchFacts, found: Sequence[_Counted]) -> Booleans:
-    """Which configurations the rule may choose, given the bounds and the standard errors."""
-    return bounded_figures(facts, found).possible()
 
 
 def bounded_figures(facts: SearchFacts, found: Sequence[_Counted]) -> BoundedFigures:
@@ -249,19 +244,22 @@ class _CountedTable:
     def _positive(self, table: StateParts) -> np.ndarray:
         return np.array([cell[-1] == self._facts.positive for cell in table.cells], bool)
 
-    def _in_cells(self, keys: Sequence[Sequence[Value]]) -> Booleans:
+    def _in_cells(self, keys: Sequence[Sequence[JsonScalar]]) -> Booleans:
         """Which cells have these values of groups, stratum and label."""
         chosen = {tuple(key) for key in keys}
         at = self._groups
         return np.array([(*cell[:at], *cell[at + 1 :]) in chosen for cell in self._cells], bool)
 
-    def on_side(self, keys: Sequence[Sequence[Value]]) -> Booleans:
+    def on_side(self, keys: Sequence[Sequence[JsonScalar]]) -> Booleans:
         """Which entries are on a side of a comparison."""
         inside: Booleans = self._in_cells(keys)[self._cell]
         return inside
 
     def gap(
-        self, left: Sequence[Sequence[Value]], right: Sequence[Sequence[Value]], kind: ScoreKind
+        self,
+        left: Sequence[Sequence[JsonScalar]],
+        right: Sequence[Sequence[JsonScalar]],
+        kind: ScoreKind,
     ) -> float:
         """The gap of the counts without chance, with their rows spread over the intervals."""
         counts = self._spread.counts
@@ -297,9 +295,3 @@ def _scores(points: Floats, kind: ScoreKind) -> Floats:
     if kind == "decisions":
         return (points >= DECIDED_FROM).astype(np.float64)
     return points
-
-
-def is_within_bounds(value: float, figure: BoundedFigure) -> bool:
-    """Whether a figure of the original scores lies within its bounds, up to rounding."""
-    slack = 1e-9 + 1e-9 * sqrt(abs(value))
-    return figure.low - slack <= value <= figure.high + slack

@@ -12,7 +12,7 @@ from metrifair.auditing.sources.file_formats import AS_USUAL, ReadOptions
 from metrifair.auditing.sources.typed_tables import typed_table
 from metrifair.errors import DataError
 from metrifair.problem.predictions import favorable_decisions
-from metrifair.problem.spelling import MISSING
+from metrifair.problem.spelling import MISSING_WORDS
 from metrifair.problem.tables import Columns
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _with_values(table: pl.DataFrame, needed: list[str], label: str | None) -> p
     used = table.drop_nulls(needed)
     if label is not None and str(used[label].dtype) == "String":
         words = used[label].str.strip_chars().str.to_lowercase()
-        used = used.filter(~words.is_in(MISSING))
+        used = used.filter(~words.is_in(MISSING_WORDS))
     if not len(used):
         raise DataError(f"no row has a value in each of {', '.join(needed)}")
     return used

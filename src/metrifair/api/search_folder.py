@@ -12,7 +12,7 @@ import msgspec
 from metrifair.api.search_figures import DELIVERED, Scoring, count_files
 from metrifair.auditing.release.evidence_format import PAGE, README, Files
 from metrifair.auditing.sources.state_file import read_parts
-from metrifair.auditing.sources.state_parts import Scalar
+from metrifair.auditing.sources.state_parts import StateScalar
 from metrifair.errors import DataError
 from metrifair.report.search import search_html
 from metrifair.saving.modelfile import from_bytes
@@ -29,7 +29,7 @@ from metrifair.wording.search import (
 )
 
 FACTS = "search.json"
-FIGURES = "figures.json"
+FIGURES_FILE = "figures.json"
 
 
 class SearchManifest(Record):
@@ -41,7 +41,7 @@ class SearchManifest(Record):
     provenance: Provenance
     platform: str
     min_cell: int
-    suppressed: dict[str, list[Scalar]]  # groups that were not released, by column
+    suppressed: dict[str, list[StateScalar]]  # groups that were not released, by column
     grid: dict[str, list[tuple[float, float]]]  # intervals of the scores, by file of counts
 
 

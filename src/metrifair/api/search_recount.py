@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -39,7 +38,7 @@ from metrifair.errors import DataError
 from metrifair.estimators.table_model import TableModel
 from metrifair.figures.utility import UTILITIES, Predictions
 from metrifair.problem.attributes import in_groups
-from metrifair.saving.modelfile import to_bytes
+from metrifair.saving.modelfile import PathLike, to_bytes
 from metrifair.support.arrays import Floats
 from metrifair.support.files import csv_bytes, error_reason
 from metrifair.support.provenance import CUTS
@@ -47,15 +46,13 @@ from metrifair.tradeoff.choice import Chooser, Rule
 from metrifair.tradeoff.points import Job
 from metrifair.tradeoff.resamples import draw_rows
 from metrifair.tradeoff.result import SweepContext
-from metrifair.tradeoff.search_facts import ConfigurationFacts, SearchFacts, Value
+from metrifair.tradeoff.search_facts import ConfigurationFacts, JsonScalar, SearchFacts
 from metrifair.tradeoff.split import data_set, with_common_comparisons
-
-PathLike = str | os.PathLike[str]
 
 _COUNTED = " (counted)"  # after the names of columns of the counts
 _SCORE = "score "
 _STATED = 1e-3  # relative: stated figures have four significant digits
-_LEAST = 1e-9
+_STATED_APART = 1e-9
 _SAME_SCORE = 1e-6
 
 
@@ -66,11 +63,11 @@ class ScoresFile:
     path: Path
     facts: SearchFacts
     columns: Mapping[str, Sequence[str]]  # text by name
-    values: Sequence[Mapping[str, Value]]  # of each column of the counts, by text
+    values: Sequence[Mapping[str, JsonScalar]]  # of each column of the counts, by text
 
     @classmethod
     def read(
-        cls, path: PathLike, facts: SearchFacts, values: Sequence[Mapping[str, Value]]
+        cls, path: PathLike, facts: SearchFacts, values: Sequence[Mapping[str, JsonScalar]]
     ) -> ScoresFile:
         """Read a file; a DataError if it lacks a column."""
         place = Path(path)
@@ -104,7 +101,7 @@ class ScoresFile:
         """The scores of a configuration, or of the delivered model."""
         return np.array(self.columns[f"{_SCORE}{name}"], np.float64)
 
-    def column(self, place: int) -> list[Value]:
+    def column(self, place: int) -> list[JsonScalar]:
         """The values of a column of the counts."""
         texts = self.columns[f"{self.facts.columns[place]}{_COUNTED}"]
         known = self.values[place]
@@ -113,7 +110,7 @@ class ScoresFile:
         return [values[text] for text in texts]
 
     @cached_property
-    def _strata(self) -> tuple[Value, ...]:
+    def _strata(self) -> tuple[JsonScalar, ...]:
         """The names of the strata, in the order of their comparisons."""
         named = [key[-2] for item in self.facts.comparisons for key in (*item.left, *item.right)]
         others = sorted({*self.column(self.facts.attributes + 1)} - {None, *named}, key=str)
@@ -202,11 +199,11 @@ def check_recount(
 
 def _values(
     files: Files, facts: SearchFacts, manifest: SearchManifest
-) -> list[Mapping[str, Value]]:
+) -> list[Mapping[str, JsonScalar]]:
     """The values of each column of the counts, by their text in a csv file."""
-    values: dict[str, dict[str, Value]] = {name: {} for name in facts.columns}
+    values: dict[str, dict[str, JsonScalar]] = {name: {} for name in facts.columns}
 
-    def add(names: Sequence[str], keys: Iterable[Sequence[Value]]) -> None:
+    def add(names: Sequence[str], keys: Iterable[Sequence[JsonScalar]]) -> None:
         for key in keys:
             for name, value in zip(names, key, strict=True):
                 values[name][_csv_text(value)] = value
@@ -224,7 +221,7 @@ def _values(
     return [values[name] for name in facts.columns]
 
 
-def _like(text: str, known: Iterable[Value]) -> Value:
+def _like(text: str, known: Iterable[JsonScalar]) -> JsonScalar:
     """The value of a text that no count and no comparison has: of the type of all others."""
     kinds = {type(value) for value in known if value is not None}
     if not text or kinds not in ({int}, {float}):
@@ -236,7 +233,7 @@ def _like(text: str, known: Iterable[Value]) -> Value:
         return text
 
 
-def _csv_text(value: Value) -> str:
+def _csv_text(value: JsonScalar) -> str:
     content = csv_bytes({"value": [value]}).decode()
     rows = list(csv.reader(io.StringIO(content)))
     return rows[1][0] if rows[1] else ""
@@ -288,7 +285,7 @@ def _is_near(old: object, new: object) -> bool:
     """Whether stated figures are equal but for rounding; integers must be equal."""
     if not isinstance(old, float) or not isinstance(new, float):
         return False
-    return isclose(old, new, rel_tol=_STATED, abs_tol=_LEAST)
+    return isclose(old, new, rel_tol=_STATED, abs_tol=_STATED_APART)
 
 
 def _facts_again(found: ScoresFile, rows: SearchRows) -> SearchFacts:
@@ -350,7 +347,7 @@ def _check_rows(found: ScoresFile, manifest: SearchManifest, data: PathLike) -> 
             continue
         theirs = table[column].to_list()
         pairs = [
-            (_plain(theirs[row]), _plain(value))
+            (_compared_text(theirs[row]), _compared_text(value))
             for row, value in zip(found.rows.tolist(), found.column(place), strict=True)
         ]
         if not from_file and not {old for old, _ in pairs} & {new for _, new in pairs}:
@@ -383,7 +380,7 @@ def _with_cuts(table: pl.DataFrame, manifest: SearchManifest) -> pl.DataFrame:
     return table
 
 
-def _plain(value: object) -> str:
+def _compared_text(value: object) -> str:
     """A value as text, the same for 1 and 1.0, and for text with spaces around it."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)

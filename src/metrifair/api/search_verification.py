@@ -5,7 +5,6 @@ the counts, and compare every file.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from functools import partial
 from operator import itemgetter
@@ -24,14 +23,14 @@ from metrifair.api.search_figures import (
 )
 from metrifair.api.search_folder import (
     FACTS,
-    FIGURES,
+    FIGURES_FILE,
     SearchManifest,
     derived_search_files,
     read_scorings,
 )
 from metrifair.auditing.release.evidence_format import (
+    ERRORS_OF_FORGED_FILES,
     MANIFEST,
-    UNUSABLE,
     Check,
     Files,
     check_derived,
@@ -45,10 +44,9 @@ from metrifair.auditing.release.evidence_format import (
 )
 from metrifair.auditing.release.suppression import PublicGrid
 from metrifair.errors import DataError, MissingExtra
+from metrifair.saving.modelfile import PathLike
 from metrifair.support.lazy import missing_extra
 from metrifair.tradeoff.search_facts import SearchFacts, SearchFigures
-
-PathLike = str | os.PathLike[str]
 
 
 def is_search(files: Files) -> bool:
@@ -57,7 +55,7 @@ def is_search(files: Files) -> bool:
         return False
     try:
         return bool(parse_json(files[MANIFEST]).get("kind") == "metrifair search evidence")
-    except UNUSABLE:
+    except ERRORS_OF_FORGED_FILES:
         return False
 
 
@@ -66,17 +64,17 @@ def check_search(files: Files, manifest: SearchManifest) -> Iterator[Check]:
     both.
     """
     try:
-        for name in (FACTS, FIGURES):
+        for name in (FACTS, FIGURES_FILE):
             parse_json(files[name])
         facts: SearchFacts = decoded(files[FACTS], SearchFacts)
-        published: SearchFigures = decoded(files[FIGURES], SearchFigures)
+        published: SearchFigures = decoded(files[FIGURES_FILE], SearchFigures)
         scorings = read_scorings(files, facts, manifest)
         _check_same_rows(scorings)
         _check_minimum(scorings, manifest.min_cell)
         _check_intervals(scorings, manifest.min_cell)
         recomputed = search_figures(facts, scorings)
         derived = derived_search_files(facts, published, manifest, scorings)
-    except UNUSABLE as error:
+    except ERRORS_OF_FORGED_FILES as error:
         yield unusable(error)
         return
     yield _check_figures(published, recomputed)
@@ -85,7 +83,7 @@ def check_search(files: Files, manifest: SearchManifest) -> Iterator[Check]:
     yield from _check_facts(facts, recomputed, scorings, withheld=bool(manifest.suppressed))
     check_page = partial(_check_page, manifest=manifest)
     yield from check_derived(files, derived, manifest.files, check_page)
-    known = {*derived, FACTS, FIGURES, *_count_files(facts)}
+    known = {*derived, FACTS, FIGURES_FILE, *_count_files(facts)}
     yield from check_underived({*manifest.files, *manifest.grid}, known)
 
 
@@ -182,7 +180,7 @@ def _check_facts(
     """Whether the facts agree with each other and with the counts; and those that no file shows."""
     try:
         places = contradictions(facts, figures, scorings, withheld=withheld)
-    except UNUSABLE as error:
+    except ERRORS_OF_FORGED_FILES as error:
         yield unusable(error)
         return
     yield Check("search_facts", "differs" if places else "agrees", {"contradictory": places})
@@ -225,5 +223,5 @@ def _guarded(checks: Iterator[Check]) -> Iterator[Check]:
         yield from checks
     except DataError:
         raise
-    except UNUSABLE as error:
+    except ERRORS_OF_FORGED_FILES as error:
         yield unusable(error)

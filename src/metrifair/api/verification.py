@@ -40,14 +40,14 @@ from metrifair.auditing.groups.counts_file import counts_content, read_counts
 from metrifair.auditing.groups.search_counts import SearchCounts
 from metrifair.auditing.records import GridError
 from metrifair.auditing.release.evidence_format import (
-    AUDIT,
+    AUDIT_FILE,
+    ERRORS_OF_FORGED_FILES,
     GROUPS,
     MANIFEST,
     PAGE,
     PRINT,
     SIGNATURE,
     TOLERANCE,
-    UNUSABLE,
     Check,
     Files,
     Manifest,
@@ -74,15 +74,13 @@ from metrifair.auditing.sources.state_parts import StateParts
 from metrifair.auditing.sources.state_rows import count_file
 from metrifair.errors import DataError, MissingBrowser
 from metrifair.problem.values import canonical
-from metrifair.saving.modelfile import from_bytes
+from metrifair.saving.modelfile import PathLike, from_bytes
 from metrifair.saving.records import in_one_line
 from metrifair.support.arrays import Floats
 from metrifair.support.files import write_json
 from metrifair.support.provenance import Provenance, source_files
 from metrifair.support.ssh_signatures import is_signed_by
 from metrifair.wording.evidence import check_text, suppression_checks, verdict_text
-
-PathLike = str | os.PathLike[str]
 
 _MOST_DRAWS = 100_000  # resamples or permutations that a verification repeats
 _DATES = rb"/(?:Creation|Mod)Date \([^)]*\)"  # in a PDF file
@@ -223,7 +221,7 @@ def _grid_error(files: Files, manifest: Manifest) -> GridError | None:
     """
     try:
         return released_error(_read_tables(files), manifest)
-    except UNUSABLE:
+    except ERRORS_OF_FORGED_FILES:
         return None
 
 
@@ -248,20 +246,20 @@ def _check_figures(files: Files, manifest: Manifest) -> Iterator[Check]:
     try:
         parse_json(files[MANIFEST])
         _check_draws(manifest)
-        published = parse_json(files[AUDIT])
-        record = record_in(files[AUDIT])
+        published = parse_json(files[AUDIT_FILE])
+        record = record_in(files[AUDIT_FILE])
         tables = _read_tables(files)
         recomputed = audit_fields(
             recomputed_record(tables, manifest, _read_search(files, manifest))
         )
         derived = derived_files(record, tables, manifest, printed=PRINT in files)
-    except UNUSABLE as error:
+    except ERRORS_OF_FORGED_FILES as error:
         yield unusable(error)
         return
     yield from _check_values(published, json.loads(write_json(recomputed)), manifest)
     check_file = partial(_check_text, manifest=manifest)
     yield from check_derived(files, derived, manifest.files, check_file)
-    known = {*derived, AUDIT, *_counted_files(tables, manifest), PRINT}
+    known = {*derived, AUDIT_FILE, *_counted_files(tables, manifest), PRINT}
     yield from check_underived(manifest.files, known)
     if PRINT in files:
         yield _check_print(files[PRINT], derived[PAGE].decode(), manifest)
@@ -329,7 +327,7 @@ def _check_values(
             kind, "differs" if places else "agrees", {"places": places, "values": values, **facts}
         )
     # another version may use other words
-    yield _check_text(f"the summary in {AUDIT}", summary, expected, manifest=manifest)
+    yield _check_text(f"the summary in {AUDIT_FILE}", summary, expected, manifest=manifest)
 
 
 def _written_by(manifest: Manifest) -> str:
@@ -382,7 +380,7 @@ def _check_data(files: Files, manifest: Manifest, data: PathLike) -> Iterator[Ch
         yield from _check_group_search(files, manifest, data)
     except DataError:
         raise
-    except UNUSABLE as error:
+    except ERRORS_OF_FORGED_FILES as error:
         yield unusable(error)
 
 

@@ -318,11 +318,10 @@ def _certified(
     width = None
     if ends is not None:
         width = ends[1] - ends[0]
-    largest = (
-        distances.brackets[metric].high
-        if metric in distances.brackets
-        else distances.values[metric]
-    )
+    if metric in distances.brackets:
+        largest = distances.brackets[metric].high
+    else:
+        largest = distances.values[metric]
     bounds = [
         None if radius is None else certified_distance(metric, largest, radius, width=width)
         for radius in radii

@@ -16,7 +16,7 @@ from metrifair.auditing.audit_record import AuditedRows
 from metrifair.auditing.measure.parts import members_in, sets_for
 from metrifair.auditing.measure.selection import selection_for
 from metrifair.auditing.records import (
-    FIGURES,
+    FIGURES_OF_GROUPS,
     AuditRecord,
     ByGroup,
     Decisions,
@@ -228,9 +228,12 @@ def _measures(
     if rows.clusters is not None:
         clusters = rows_by_cell(*_numbered(rows.clusters))
     size = len(rows.y_true) if clusters is None else len(clusters)
+    resamples = request.resamples
+    if size < FEWEST or not replicates:
+        resamples = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # those of the whole group have been shown
-        for _ in range(request.resamples if size >= FEWEST and replicates else 0):
+        for _ in range(resamples):
             drawn = generator.integers(size, size=size)
             resample = rows.at(
                 drawn if clusters is None else np.concatenate([clusters[at] for at in drawn])
@@ -295,7 +298,10 @@ def _table(
     compared = [group for group in groups if not group.unknown_name]
     differences: dict[str, float | None] = {}
     ratios: dict[str, float | None] = {}
-    for name in groups[0].measures if groups else ():
+    names: Iterable[str] = ()
+    if groups:
+        names = groups[0].measures
+    for name in names:
         values = [
             measure.value for group in compared if (measure := group.measures[name]) is not None
         ]
@@ -327,7 +333,9 @@ def audited_by_group(record: AuditRecord) -> list[MeasuresByGroup]:
             [group.group_value for group in figures.groups],
             record.settings.known_names,
         )
-        tables.append(_audited_table(figures, figures.groups, FIGURES, unknown.tolist(), None))
+        tables.append(
+            _audited_table(figures, figures.groups, FIGURES_OF_GROUPS, unknown.tolist(), None)
+        )
     return tables
 
 

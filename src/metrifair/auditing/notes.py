@@ -21,7 +21,7 @@ from metrifair.auditing.records import (
     Note,
     independent_sizes,
 )
-from metrifair.auditing.request import Plan, Threshold
+from metrifair.auditing.request import Plan, ThresholdChoice
 from metrifair.figures.intervals import FEWEST, FEWEST_DEPENDENT
 from metrifair.metrics.registry import is_largest_gap
 from metrifair.problem.memberships import Memberships
@@ -122,7 +122,7 @@ def _widest_errors(findings: Sequence[Finding]) -> dict[str, float]:
 def decision_notes(
     sample: AuditSample,
     decisions: Sequence[Decisions],
-    threshold: Threshold,
+    threshold: ThresholdChoice,
     selection: Selection | None,
 ) -> list[Note]:
     """Notes about the selected rows."""

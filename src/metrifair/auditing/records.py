@@ -257,7 +257,13 @@ class ReliabilityBin:
     size: float  # samples, or the sum of their weights in the unit that the user passed
 
 
-FIGURES: tuple[str, ...] = ("base_rate", "auc", "accuracy", "log_loss", "calibration_error")
+FIGURES_OF_GROUPS: tuple[str, ...] = (
+    "base_rate",
+    "auc",
+    "accuracy",
+    "log_loss",
+    "calibration_error",
+)
 """The figures by group of every audit: fields of ``GroupFigures``."""
 
 
@@ -299,7 +305,7 @@ class ByGroup:
     conditions: Conditions = ()
 
 
-Correction = Literal["known_groups", "confusion"]
+CorrectionMethod = Literal["known_groups", "confusion"]
 """The source of a correction: known groups of some rows, or error rates of observed groups."""
 
 
@@ -334,7 +340,7 @@ class ProxyRecord:
     assumption: Assumption
     source: str | None = None  # of the probabilities
     estimates: Sequence[ProxyEstimate] = ()  # of all rows, not by stratum
-    corrected_by: Correction | None = None
+    corrected_by: CorrectionMethod | None = None
     known: int = 0  # rows whose group is known
     cells: int = 0  # largest number of cells behind the bounds of a figure
     reliability: Mapping[str, Sequence[ReliabilityBin]] = field(

@@ -18,7 +18,7 @@ from metrifair.figures.selection_rates import (
     STANDARDS,
     StandardName,
 )
-from metrifair.metrics.registry import METRICS, USUAL
+from metrifair.metrics.registry import METRICS, USUAL_METRICS
 from metrifair.problem.attributes import Continuous, Cuts
 from metrifair.problem.cells import CONTRASTS, Attribute, Contrast
 from metrifair.problem.criteria import Criterion, criterion_named
@@ -42,7 +42,7 @@ MOST_PAIRED = 30
 _FEW_GROUPS = 30  # up to this number, groups may have any size
 _FEWEST_RESAMPLES = 20
 
-Threshold: TypeAlias = float | Literal["auto", "median"] | None
+ThresholdChoice: TypeAlias = float | Literal["auto", "median"] | None
 """Scores at or above it are positive decisions.
 
 "auto": 0.5 for probabilities, none for other scores.
@@ -120,7 +120,7 @@ class RequestArguments(TypedDict, total=False):
 
     criteria: Criteria
     metrics: Sequence[str] | str | None
-    threshold: Threshold
+    threshold: ThresholdChoice
     pos_label: object
     favorable: Favorable
     favorable_decision: object
@@ -140,7 +140,7 @@ class Request(AuditOptions):
 
     criteria: Criteria = None
     metrics: Sequence[str] | str | None = None
-    threshold: Threshold = "auto"
+    threshold: ThresholdChoice = "auto"
     pos_label: object = None
     favorable: Favorable = "high"
     favorable_decision: object = None
@@ -289,7 +289,7 @@ class Request(AuditOptions):
 
     def named_metrics(self) -> tuple[str, ...]:
         """The metrics that were requested, each once."""
-        names = as_names("metrics", USUAL if self.metrics is None else self.metrics)
+        names = as_names("metrics", USUAL_METRICS if self.metrics is None else self.metrics)
         _check_not_empty("metrics", names, "metric", " for the default ones")
         for name in names:
             check_known("metrics", name, METRICS)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Outcome = Literal["selected", "missed positives", "false positives", "score", "metric"]
+SearchedOutcome = Literal["selected", "missed positives", "false positives", "score", "metric"]
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class SearchRecord:
         Groups that were not compared because they have nearly the rows of a parent.
     """
 
-    outcome: Outcome
+    outcome: SearchedOutcome
     higher_is_worse: bool
     figure: float
     rows: int

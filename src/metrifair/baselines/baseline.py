@@ -398,11 +398,10 @@ class PublishedPostprocessor(Postprocessor):
             labels = np.zeros_like(group) if is_regressor(self) else distinct_codes(y)
             folds = assign_folds(self.folds, labels, group, make_seed(self.random_state))
             single = folds.max() == 0
-            scores = (
-                self._scores(base, X, sensitive_features)
-                if single
-                else self._out_of_fold_scores(training, folds)
-            )
+            if single:
+                scores = self._scores(base, X, sensitive_features)
+            else:
+                scores = self._out_of_fold_scores(training, folds)
         self.generator_ = np.random.RandomState(make_seed(self.random_state))
         self._learn(X, scores, group)
         self.base_ = base  # last: a fit that fails leaves the model as it was

@@ -20,8 +20,8 @@ from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_known, check_number
 from metrifair.support.user_warnings import warn_user
 
-Penalty = Literal["individual", "group"]
-Loss = Literal["pooled", "group_balanced"]
+PenaltyForm = Literal["individual", "group"]
+LossForm = Literal["pooled", "group_balanced"]
 
 _BLOCK = 1 << 21  # similarities in memory at a time
 
@@ -68,8 +68,8 @@ class BerkRegressor(RegressorMixin, WeightedEstimator):
     """
 
     strength: float = field(default=1.0, kw_only=False)
-    penalty: Penalty = "individual"
-    loss: Loss = "pooled"
+    penalty: PenaltyForm = "individual"
+    loss: LossForm = "pooled"
     ridge: float = 0.0
     variant: Literal["method", "reference"] = "method"
 
@@ -122,7 +122,7 @@ class Quadratics:
     penalty: Floats  # (rows of the root, k)
 
     @classmethod
-    def of(cls, data: TrainingData, penalty: Penalty, loss: Loss) -> Quadratics:
+    def of(cls, data: TrainingData, penalty: PenaltyForm, loss: LossForm) -> Quadratics:
         """The quadratic forms of checked data."""
         ones = np.ones(len(data))
         design = np.column_stack([ones, data.x])
@@ -165,7 +165,7 @@ class Quadratics:
         return beta
 
 
-def penalty_root(data: TrainingData, penalty: Penalty) -> Floats:
+def penalty_root(data: TrainingData, penalty: PenaltyForm) -> Floats:
     """A matrix K whose |K coef|^2 is the penalty, summed over all pairs of groups."""
     codes = range(len(data.groups))
     pairs = []

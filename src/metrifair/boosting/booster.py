@@ -110,10 +110,15 @@ class FairBooster(HasPenaltyOptions, Saved):
         expected_groups: bool = True,
         **booster: Any,
     ) -> None:
-        arguments = locals()
         super().__init__(**booster)
-        for name in OWN_PARAMETERS:
-            setattr(self, name, arguments[name])
+        self.strength = strength
+        self.criterion = criterion
+        self.metric = metric
+        self.intersectional = intersectional
+        self.continuous = continuous
+        self.penalty = penalty
+        self.pos_label = pos_label
+        self.expected_groups = expected_groups
 
     def fit(
         self,

@@ -524,7 +524,7 @@ def nearest_places(scores: AnyFloats, lowest: float, width: float, count: int) -
     return np.minimum(place, count - 1)
 
 
-LEVELS = 256
+LEVELS_OF_NUMBERS = 256
 MANY_ROWS = 2**17  # with more, counting is faster
 _PLACES = 2**13  # of the grid: tables of places x levels
 
@@ -578,16 +578,17 @@ def leveled_dependence(side: Sides, values: Tensor, estimate: Estimate) -> Level
     if side.weights is not None:
         weight = side.weights.double().numpy()
     levels, level = np.unique(attribute, return_inverse=True)
-    if len(levels) > LEVELS:
+    if len(levels) > LEVELS_OF_NUMBERS:
         warn_user(
-            f"{dependence.attribute} is cut into {LEVELS} levels of about equal size: there are "
+            f"{dependence.attribute} is cut into {LEVELS_OF_NUMBERS} levels "
+            "of about equal size: there are "
             f"{len(attribute):,} "
             f"rows and {len(levels):,} distinct values"
         )
         upto = np.cumsum(np.bincount(level, weight))
         below_one = 1 - 1e-12
-        steps = upto / upto[-1] * LEVELS * below_one
-        larger_level = np.minimum(LEVELS - 1, steps.astype(np.int64))
+        steps = upto / upto[-1] * LEVELS_OF_NUMBERS * below_one
+        larger_level = np.minimum(LEVELS_OF_NUMBERS - 1, steps.astype(np.int64))
         level = distinct_codes(larger_level[level])
         if weight is not None:
             attribute = weight * attribute

@@ -46,8 +46,10 @@ from metrifair.support.checks import check_switches
 from metrifair.training import weighted_moments
 from metrifair.training.objective import BINARY, MULTICLASS, Objective, Task, regression
 
-FOLDS = 3
-MOST_ROWS = 10_000  # that train a model of groups; two folds of more rows hold as many
+FOLDS_OF_GROUP_MODELS = 3
+MOST_ROWS_OF_GROUP_MODELS = (
+    10_000  # that train a model of groups; two folds of more rows hold as many
+)
 _NOTABLE = 0.01  # share of the variation of labels, below which groups add nothing to features
 FEWEST_ROWS = 500  # of each kind, before it is thinned
 
@@ -143,8 +145,8 @@ def _group_probabilities(
     at_random = random.random(count)
     order = np.lexsort((at_random, kind))
     folds = 2
-    if count < 2 * MOST_ROWS:
-        folds = FOLDS
+    if count < 2 * MOST_ROWS_OF_GROUP_MODELS:
+        folds = FOLDS_OF_GROUP_MODELS
     fold = np.empty(count, dtype=np.int64)
     fold[order] = np.arange(count) % folds
     chance = np.zeros((len(group), groups))
@@ -166,12 +168,12 @@ def _group_probabilities(
 
 
 def _thinned(order: Integers, kind: Integers) -> tuple[Integers, Floats]:
-    """At most about ``MOST_ROWS`` of these rows, which are in order of their kinds, and how many
-    rows each represents. Rare kinds keep more of their rows.
+    """At most about ``MOST_ROWS_OF_GROUP_MODELS`` of these rows, which are in order of their kinds,
+    and how many rows each represents. Rare kinds keep more of their rows.
     """
     kind = kind[order]
     counts = np.bincount(kind)
-    largest_step = np.ceil(len(order) / MOST_ROWS)
+    largest_step = np.ceil(len(order) / MOST_ROWS_OF_GROUP_MODELS)
     steps_of_kinds = np.clip(counts // FEWEST_ROWS, 1, largest_step)
     step = steps_of_kinds.astype(np.int64)[kind]
     firsts = np.cumsum(counts) - counts

@@ -20,7 +20,7 @@ from metrifair.boosting.dask import fit_on_cluster, map_rows
 from metrifair.boosting.objective import METRIC_NAME
 from metrifair.boosting.problem import BoostingProblem
 from metrifair.errors import DataError
-from metrifair.problem.tables import Table, levels, one_column
+from metrifair.problem.tables import CodedColumn, Table, one_column
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_names, require
 from metrifair.support.signatures import as_in
@@ -189,7 +189,7 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
 
     def _check_labels(self, y: Any) -> None:
         """Raise a DataError unless labels are numbered from 0, as XGBoost needs."""
-        classes = levels("y", one_column("y", y)) if np.ndim(y) == 1 else ()
+        classes = CodedColumn("y", one_column("y", y)).levels() if np.ndim(y) == 1 else ()
         if len(classes) < 2 or list(classes) == list(range(len(classes))):
             return
         required = "0 and 1"

@@ -64,13 +64,10 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         known = args[0] in _COMMANDS or args[0].startswith("-")
-        near = (
-            []
-            if known or ctx.resilient_parsing
-            else nearest_names(args[0], list(_COMMANDS), cutoff=_SIMILAR)
-        )
-        if near:
-            ctx.fail(f"No such command {args[0]!r}. Did you mean {' or '.join(near)}?")
+        if not known and not ctx.resilient_parsing:
+            near = nearest_names(args[0], list(_COMMANDS), cutoff=_SIMILAR)
+            if near:
+                ctx.fail(f"No such command {args[0]!r}. Did you mean {' or '.join(near)}?")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:

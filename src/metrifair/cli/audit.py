@@ -56,11 +56,11 @@ WRITTEN = options.gather_options("written", Written, Written._fields)
 @click.argument("file")
 @options.command_options("audit")
 @rules.LIMITS
-@rules.RATES
+@rules.RATES_OPTIONS
 @SEARCHED
 @options.REPORT_ABOUT
 @WRITTEN
-@options.READING
+@options.READING_OPTIONS
 @click.pass_context
 def audit_command(
     ctx: click.Context,
@@ -116,12 +116,13 @@ def audit_command(
     from metrifair.cli.show import write_rates
 
     out = console(stderr=written.json_to == options.STANDARD_OUTPUT)
-    audit = (
-        partial(audit_file, file, reading=reading)
-        if place is None
-        else partial(audit_table, place, missing=reading.missing)
-    )
-    with working_with_notes(out, f"Auditing {file if place is None else place.name}"):
+    if place is None:
+        name = file
+        audit = partial(audit_file, file, reading=reading)
+    else:
+        name = place.name
+        audit = partial(audit_table, place, missing=reading.missing)
+    with working_with_notes(out, f"Auditing {name}"):
         scores = score[0] if len(score) == 1 else list(score)
         audited = audit(
             score=scores,
@@ -194,11 +195,9 @@ def report_audit(
             ctx, result, about, **({"files": source_files(files)} if files else {})
         )
         show_audit(out, result.record, details=details)
-    page = (
-        partial(RateTable(result).to_html, details=details)
-        if isinstance(result, Audit) and result.record.settings.standard is not None
-        else result.to_html
-    )
+    page: Callable[..., Any] = result.to_html
+    if isinstance(result, Audit) and result.record.settings.standard is not None:
+        page = partial(RateTable(result).to_html, details=details)
     write_results(out, result, written, page, limits=[check.content for check in checks])
     say(out, *(f"Unfair: {line}" for check in checks for line in check.lines))
     say(
@@ -329,9 +328,9 @@ def metrics_argument(metrics: Sequence[str], limits: Iterable[rules.Limit]) -> l
     >>> metrics_argument(["energy"], [rules.Limit("kolmogorov", 0.1), rules.Limit("accuracy_difference", 0.1)])
     ['energy', 'kolmogorov']
     """
-    from metrifair.metrics.registry import USUAL
+    from metrifair.metrics.registry import USUAL_METRICS
 
     limited = [limit.metric for limit in limits if limit.metric in options.METRIC_NAMES]
-    if not metrics and set(limited) <= set(USUAL):
+    if not metrics and set(limited) <= set(USUAL_METRICS):
         return None
-    return list(dict.fromkeys([*(metrics or USUAL), *limited]))
+    return list(dict.fromkeys([*(metrics or USUAL_METRICS), *limited]))

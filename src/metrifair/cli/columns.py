@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from metrifair.cli.options import READING, STANDARD_OUTPUT, check_paths, command_options
+from metrifair.cli.options import READING_OPTIONS, STANDARD_OUTPUT, check_paths, command_options
 from metrifair.figures.intervals import FEW
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class Spelling:
 @click.command(short_help="List the columns of a file and suggest roles for them.")
 @click.argument("file")
 @command_options("columns")
-@READING
+@READING_OPTIONS
 def columns_command(*, file: str, json_to: Path | None, reading: ReadOptions) -> None:
     """List the columns of FILE with their types, missing values and number of distinct values, and
     suggest roles.

@@ -91,11 +91,10 @@ def audits_in(command: str, files: Sequence[str], *, counts_only: bool = False) 
     audits: list[Any] = []
     for file in files:
         try:
-            audits.append(
-                read_audit(file)
-                if file.endswith(".json") and not counts_only
-                else AuditState.load(file)
-            )
+            if file.endswith(".json") and not counts_only:
+                audits.append(read_audit(file))
+            else:
+                audits.append(AuditState.load(file))
         except ModelFileError as error:
             is_table = file.lower().endswith((*SUFFIXES, ".gz", ".zst"))
             if is_table or isinstance(error, NotAModelFile):

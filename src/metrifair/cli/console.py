@@ -25,7 +25,7 @@ from metrifair.cli.options import STANDARD_OUTPUT, cuts_text, probabilities_text
 from metrifair.cli.rules import typed_limits
 from metrifair.errors import MetrifairWarning
 from metrifair.support.files import write_file
-from metrifair.wording.numbers import MISSING
+from metrifair.wording.numbers import NO_NUMBER
 
 if TYPE_CHECKING:
     from metrifair.wording.tables import Column
@@ -107,7 +107,7 @@ def _cell_text(column: Column, row: Any) -> str:
     cell = column.cell(row)
     if column.key in _PLACES:
         return cell.line
-    return cell.small if cell.text == MISSING and cell.small else cell.text
+    return cell.small if cell.text == NO_NUMBER and cell.small else cell.text
 
 
 def show_table(
@@ -204,11 +204,10 @@ def collected_warnings(*kinds: type[Warning]) -> Iterator[dict[str, Warning]]:
         if not isinstance(message, kinds):
             warnings.warn_explicit(message, record.category, record.filename, record.lineno)
         elif isinstance(message, Warning):
-            text = (
-                message.text(OPTION_NAMES)
-                if isinstance(message, MetrifairWarning)
-                else str(message)
-            )
+            if isinstance(message, MetrifairWarning):
+                text = message.text(OPTION_NAMES)
+            else:
+                text = str(message)
             by_text[f"{text.rstrip('.')}."] = message
 
 
@@ -233,8 +232,10 @@ def command_text(ctx: click.Context) -> str:
             or ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE
         ):
             continue
-        value = ctx.params[name]
-        for item in value if param.multiple or param.nargs == -1 else (value,):
+        items = ctx.params[name]
+        if not param.multiple and param.nargs != -1:
+            items = (items,)
+        for item in items:
             words += (
                 param.secondary_opts if item is False and param.secondary_opts else param.opts
             )[:is_option]

@@ -21,7 +21,7 @@ from metrifair.cli.audit import (
 )
 from metrifair.cli.help_sections import SectionedCommand
 from metrifair.cli.proxies import take_probabilities
-from metrifair.cli.rules import LIMITS, RATES, Rates, with_rates
+from metrifair.cli.rules import LIMITS, RATES_OPTIONS, Rates, with_rates
 
 
 @click.command(
@@ -29,7 +29,7 @@ from metrifair.cli.rules import LIMITS, RATES, Rates, with_rates
 )
 @click.argument("file")
 @options.command_options("count")
-@options.READING
+@options.READING_OPTIONS
 def count_command(
     *,
     file: str,
@@ -72,7 +72,8 @@ def count_command(
     )
     roles = Roles.from_names(**columns | {**proxy.arguments}, cuts=options.cuts_argument(cuts))
     out = console()
-    with working_with_notes(out, f"Counting {file if place is None else place.name}"):
+    counted = file if place is None else place.name
+    with working_with_notes(out, f"Counting {counted}"):
         if place is None:
             count_file(state, file, roles, reading)
         else:
@@ -88,7 +89,7 @@ def count_command(
 @click.argument("files", nargs=-1, required=True)
 @options.command_options("merge")
 @LIMITS
-@RATES
+@RATES_OPTIONS
 @options.REPORT_ABOUT
 @WRITTEN
 @click.pass_context

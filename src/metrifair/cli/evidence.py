@@ -34,7 +34,7 @@ _NOT_CHECKED = 2
 @options.command_options("evidence")
 @SEARCHED
 @options.REPORT_ABOUT
-@options.READING
+@options.READING_OPTIONS
 @click.pass_context
 def evidence_command(
     ctx: click.Context,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @options.command_options("find-groups")
 @options.REPORT_ABOUT
 @WRITTEN
-@options.READING
+@options.READING_OPTIONS
 @click.pass_context
 def find_groups_command(
     ctx: click.Context,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metrifair.cli.help_sections import SectionedCommand
-from metrifair.cli.options import READING, STANDARD_OUTPUT, check_paths, command_options
+from metrifair.cli.options import READING_OPTIONS, STANDARD_OUTPUT, check_paths, command_options
 from metrifair.errors import DataError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.argument("model", type=click.Path(dir_okay=False, path_type=Path))
 @click.argument("file")
 @command_options("predict")
-@READING
+@READING_OPTIONS
 def predict_command(
     *,
     model: Path,
@@ -135,11 +135,9 @@ def _scored_rows(model: TableScorer, files: Sequence[SourceFile]) -> ScoredRows:
     """Whether the files are those with the training rows, as far as the model records them."""
     if not model.training_files:
         return "file"
-    return (
-        "training_file"
-        if {file.sha256 for file in files} & set(model.training_files)
-        else "other_file"
-    )
+    if {file.sha256 for file in files} & set(model.training_files):
+        return "training_file"
+    return "other_file"
 
 
 def _scorer(model: Path) -> Any:

@@ -39,10 +39,8 @@ class OptionNames(ArgumentNames):
             words = ["none" if argument == "continuous" and not value else ""]
         elif isinstance(value, Mapping):
             open_value = placeholder.rpartition("=")[2]
-            words = [
-                shlex.quote(f"{key}={open_value if new is ... else new}")
-                for key, new in value.items()
-            ]
+            given = {key: open_value if new is ... else new for key, new in value.items()}
+            words = [shlex.quote(f"{key}={new}") for key, new in given.items()]
         else:
             texts = map(str, value if isinstance(value, list | tuple) else [value])
             words = [

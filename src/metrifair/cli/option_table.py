@@ -10,7 +10,6 @@ from pathlib import Path
 
 _TABLE = ConfigParser(interpolation=None, delimiters="=", comment_prefixes=";")
 _TABLE.read(Path(__file__).with_name("options.ini"), encoding="utf-8")
-_LISTS = ("commands", "bundles", "main options")
 
 MAIN_OPTIONS = {
     command: " ".join(names.split()) for command, names in _TABLE["main options"].items()

@@ -24,7 +24,7 @@ from metrifair.support.checks import check_known, did_you_mean, share_hint
 from metrifair.support.provenance import STATEMENTS
 from metrifair.tradeoff.family_names import AUTO_FAMILIES, COMMAND_FAMILIES
 from metrifair.wording.crosswalks import crosswalk_names
-from metrifair.wording.metrics import CRITERIA, METRIC_WORDS
+from metrifair.wording.metrics import CRITERION_MEANINGS, METRIC_WORDS
 
 
 class NearChoice(click.Choice):  # type: ignore[type-arg]  # generic from click 8.2 on only
@@ -188,7 +188,7 @@ TABLES = (".csv", ".tsv", ".parquet", ".arrow", ".ndjson")
 # The names of `metrifair.metrics.registry` and `metrifair.problem.criteria`, by their words: the
 # registries import NumPy.
 METRIC_NAMES = tuple(METRIC_WORDS)
-CRITERION_NAMES = tuple(CRITERIA)
+CRITERION_NAMES = tuple(CRITERION_MEANINGS)
 _LISTS = {
     "metrics": alternatives_text(METRIC_NAMES),
     "criteria": f"{alternatives_text(CRITERION_NAMES)} (with --control)",
@@ -233,7 +233,10 @@ def check_names(names: Sequence[str], others: Sequence[str] = ()) -> Callable[..
     """A callback that raises an error for other names; ``others`` are accepted but not listed."""
 
     def check(ctx: click.Context, param: click.Parameter, value: Any) -> Any:  # noqa: ARG001
-        for name in (value,) if isinstance(value, str) else value or ():
+        given = value or ()
+        if isinstance(value, str):
+            given = (value,)
+        for name in given:
             if name in others:
                 continue
             check_known(param.opts[0], name, names)
@@ -393,7 +396,7 @@ def _reading(
     return ReadOptions(header=not no_header, missing=words, replace=dict(replace) or None, **same)
 
 
-READING = gather_options(
+READING_OPTIONS = gather_options(
     "reading",
     _reading,
     ["no_header", *(field.name for field in fields(ReadOptions) if field.name != "header")],

@@ -28,7 +28,7 @@ GAPS = (
 RATIOS = ("selection_ratio",)
 _GAP = "gap"  # the word of sentences for the Kolmogorov distance
 _AT_MOST_1 = ("kolmogorov", "total_variation", *GAPS, *RATIOS)
-_ROUNDING = 1e-12  # as floats, 0.4 - 0.3 is a little above 0.1
+_LIMIT_ROUNDING = 1e-12  # as floats, 0.4 - 0.3 is a little above 0.1
 _META_KEY = "metrifair.limits"
 _SHOWN = 12  # lines for one limit
 
@@ -259,7 +259,7 @@ def possibly_broken(record: AuditRecord, limit: Limit) -> list[str]:
 
 def _breaks(value: float, limit: Limit) -> bool:
     sign = 1 if limit.above else -1
-    return sign * (value - limit.value) > limit.value * _ROUNDING
+    return sign * (value - limit.value) > limit.value * _LIMIT_ROUNDING
 
 
 def _lines(beyond: Sequence[tuple[float, str]], limit: Limit) -> list[str]:
@@ -371,7 +371,7 @@ class Rates(NamedTuple):
     details: bool
 
 
-RATES = gather_options("standard", Rates, Rates._fields)
+RATES_OPTIONS = gather_options("standard", Rates, Rates._fields)
 """A command gets the options of rates and ratios as ``standard``."""
 
 

@@ -16,7 +16,14 @@ from metrifair.auditing.ranking import (
     summarized_finding,
     worst_ratio,
 )
-from metrifair.auditing.records import FIGURES, AuditRecord, ByGroup, Decisions, Difference, Finding
+from metrifair.auditing.records import (
+    FIGURES_OF_GROUPS,
+    AuditRecord,
+    ByGroup,
+    Decisions,
+    Difference,
+    Finding,
+)
 from metrifair.auditing.search_records import SearchRecord
 from metrifair.cli.console import rows_to_show, say, say_hidden, show_columns, show_table
 from metrifair.cli.option_names import OPTION_NAMES
@@ -27,7 +34,7 @@ from metrifair.wording.notes import note_text, rate_notes
 from metrifair.wording.rates import NO_VERDICT, exclusions_sentence, ratio_text
 from metrifair.wording.summary import audit_summary, rates_summary
 from metrifair.wording.tables import (
-    BY_GROUP,
+    FIGURES_BY_GROUP,
     LOOKS,
     RATES,
     Column,
@@ -234,7 +241,11 @@ def show_by_group(out: Console, record: AuditRecord) -> None:
     rows = [row for table in tables for row in figure_rows(table)]
     shown = rows[:_MOST_ROWS]
     show_columns(
-        out, filled(BY_GROUP.pick("attribute", "group", "within", "rows", *FIGURES), shown), shown
+        out,
+        filled(
+            FIGURES_BY_GROUP.pick("attribute", "group", "within", "rows", *FIGURES_OF_GROUPS), shown
+        ),
+        shown,
     )
     total = sum(len(table.groups) for table in record.by_group)
     say_hidden(out, total - len(shown), "groups")

@@ -23,7 +23,7 @@ from metrifair.auditing.sources.file_formats import AS_USUAL, ReadOptions
 from metrifair.auditing.sources.typed_tables import comma_number, typed_table
 from metrifair.cli.options import STANDARD_OUTPUT
 from metrifair.errors import DataError, Remedy
-from metrifair.problem.spelling import MISSING
+from metrifair.problem.spelling import MISSING_WORDS
 from metrifair.support.files import FORMULA, write_file
 from metrifair.support.provenance import SourceFile, write_score_origin
 from metrifair.tradeoff.points import FrontierNote
@@ -77,7 +77,7 @@ def with_plain_words(frame: pl.DataFrame, name: str) -> pl.DataFrame:
     if frame.schema[name] != pl.String:
         return frame
     words = pl.col(name).str.strip_chars()
-    return frame.with_columns(pl.when(~words.str.to_lowercase().is_in(MISSING)).then(words))
+    return frame.with_columns(pl.when(~words.str.to_lowercase().is_in(MISSING_WORDS)).then(words))
 
 
 def strip_texts(frame: pl.DataFrame, groups: Collection[str]) -> pl.DataFrame:
@@ -176,11 +176,10 @@ def with_predictions(
     if predictions is None:
         columns: dict[str, Any] = {"prediction": model.predict(frame)}
     else:
-        columns = {
-            "prediction": predictions.decision
-            if model.classes is None
-            else model.classes[predictions.decision]
-        }
+        decision = predictions.decision
+        if model.classes is not None:
+            decision = model.classes[decision]
+        columns = {"prediction": decision}
     if model.classes is not None and model.has_probabilities:
         probability = model.predict_proba(frame) if predictions is None else predictions.score
         if len(model.classes) == 2:

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 
 from metrifair.cli.help_sections import SectionedCommand
 from metrifair.cli.options import (
-    READING,
+    READING_OPTIONS,
     STANDARD_OUTPUT,
     check_paths,
     command_options,
@@ -56,7 +56,7 @@ _CHOICE_OF_TRAIN = ("max_unfairness", "confidence", "best_effort", "output", "he
 @click.command(cls=SectionedCommand, short_help="Train a fair model on a file.")
 @click.argument("file")
 @command_options("train")
-@READING
+@READING_OPTIONS
 @TRAINING
 @REPORTS
 @gather_options("sweep", Sweep, _SWEEP_OF_TRAIN)
@@ -124,7 +124,8 @@ def _check_limit(ctx: click.Context, limit: float | None) -> None:
     """Raise a usage error for options of ``train`` that exclude an unfairness limit, or need
     one.
     """
-    for name, option in (_OF_MANY_MODELS if limit is None else _OF_ONE_MODEL).items():
+    excluded = _OF_MANY_MODELS if limit is None else _OF_ONE_MODEL
+    for name, option in excluded.items():
         if ctx.get_parameter_source(name) is not ParameterSource.DEFAULT:
             if limit is None:
                 raise click.UsageError(
@@ -141,7 +142,7 @@ def _check_limit(ctx: click.Context, limit: float | None) -> None:
 )
 @click.argument("file")
 @command_options("frontier")
-@READING
+@READING_OPTIONS
 @TRAINING
 @REPORTS
 @gather_options("sweep", Sweep, _SWEEP_OF_FRONTIER)

@@ -15,7 +15,7 @@ from metrifair.errors import MetrifairWarning
 from metrifair.estimators.table_model import TableModel
 from metrifair.figures.utility import Predictions
 from metrifair.saving.modelfile import fingerprint
-from metrifair.support.arrays import Integers
+from metrifair.tradeoff.split import RowNumbers
 from metrifair.wording import frontier as wording
 from metrifair.wording.frontier_tables import constant_row, short_columns
 from metrifair.wording.numbers import count_text
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from metrifair.api.frontier import Frontier
 
-Rows = Integers
 
 _NARROW = 100  # columns of a terminal without room for every figure
 _SHOWN = 8  # strengths in a table, about
@@ -51,7 +50,7 @@ def threshold_text(model: TableModel, sweep: Sweep) -> str:
 def write_held_out(
     source: TrainingFile,
     model: TableModel,
-    rows: Rows,
+    rows: RowNumbers,
     path: Path,
     *,
     final: TableModel | None,
@@ -75,11 +74,9 @@ def write_held_out(
         sources=source.files,
         refit=refit,
     )
-    which = (
-        "that the model has not seen"
-        if predictions is None
-        else "by models that have not seen them"
-    )
+    which = "by models that have not seen them"
+    if predictions is None:
+        which = "that the model has not seen"
     lines = [f"Held-out predictions: {path} ({count_text(len(rows), 'row')} {which})."]
     several = model.classes is not None and len(model.classes) > 2
     if several and not model.has_probabilities:

@@ -46,11 +46,11 @@ from metrifair.problem.predictions import value_counts
 from metrifair.problem.problem import classes_in, positive_by_name, positive_place
 from metrifair.problem.tables import (
     MOST_CLASSES,
-    Column,
+    CodedColumn,
+    ColumnArray,
     coded_columns,
     columns,
     is_missing,
-    levels,
     take_rows,
 )
 from metrifair.problem.values import place_among
@@ -372,11 +372,10 @@ class TrainingFile:
         """A description of the file, line by line."""
         label = repr(self.options.label)
         scheme = self.data.problem.scheme
-        what = (
-            f"{label}: {', '.join(map(str, scheme.classes))}"
-            if scheme.classes
-            else f"the number {label}"
-        )
+        if scheme.classes:
+            what = f"{label}: {', '.join(map(str, scheme.classes))}"
+        else:
+            what = f"the number {label}"
         groups = "; ".join(
             f"{attribute.name}: {', '.join(map(str, attribute.groups))}"
             + (" (a number, shown in bands)" if attribute.cuts else "")
@@ -527,7 +526,7 @@ def _odd_columns(features: pl.DataFrame) -> Iterator[FrontierNote]:
             yield FrontierNote("dates_as_text", {"column": days.name, "example": days[0]})
 
 
-def _labels(options: TrainingOptions, frame: pl.DataFrame) -> tuple[Column, bool]:
+def _labels(options: TrainingOptions, frame: pl.DataFrame) -> tuple[ColumnArray, bool]:
     """The labels, and whether they are numbers; `problem` decides where the user does not."""
     name = options.label
     classification = options.classification
@@ -537,7 +536,7 @@ def _labels(options: TrainingOptions, frame: pl.DataFrame) -> tuple[Column, bool
         raise DataError(
             f"--label {name!r} contains {'dates' if kind else 'no values'}; name classes or numbers"
         )
-    different = levels(name, values)
+    different = CodedColumn(name, values).levels()
     if kind == "number":
         is_whole = bool((values == values.round()).all())
         if classification is False or (
@@ -571,7 +570,7 @@ def _labels(options: TrainingOptions, frame: pl.DataFrame) -> tuple[Column, bool
     return (values.astype(str) if kind == "text" else column.astype(np.bool_)), False
 
 
-def _positive(options: TrainingOptions, labels: Column) -> object:
+def _positive(options: TrainingOptions, labels: ColumnArray) -> object:
     """The positive class that the user names; None: the last in ascending order, as in Python.
 
     Two texts must be named unless their words show that the last one is positive.
@@ -595,14 +594,14 @@ def _positive(options: TrainingOptions, labels: Column) -> object:
 
 def _sensitive(
     options: TrainingOptions, frame: pl.DataFrame
-) -> tuple[dict[str, Column] | GroupProbabilities, list[str], list[FrontierNote]]:
+) -> tuple[dict[str, ColumnArray] | GroupProbabilities, list[str], list[FrontierNote]]:
     """The groups; which of them are numeric; and a note where that was decided automatically."""
     if options.proxy is not None:
         return probabilities_in(options.proxy, frame), [], []
     cuts = cuts_by_column(cuts_argument(options.cuts), options.group)
     continuous = continuous_argument(options.continuous, options.group)
-    groups = dict[str, Column]()
-    values = dict[str, Column]()
+    groups = dict[str, ColumnArray]()
+    values = dict[str, ColumnArray]()
     for name in options.group:
         column = typed_text(frame.get_column(name))
         if column.dtype.is_numeric():
@@ -628,7 +627,7 @@ def _sensitive(
     return groups, numbers, notes if numbers and continuous == "auto" else []
 
 
-def _groups(option: str, series: pl.Series) -> Column:
+def _groups(option: str, series: pl.Series) -> ColumnArray:
     """The name of each row's group; None if it is missing."""
     (column,) = columns(series.name, series).values()
     missing = is_missing(column)
@@ -636,9 +635,12 @@ def _groups(option: str, series: pl.Series) -> Column:
     names[~missing] = [level_name(value) for value in column[~missing].tolist()]
     different = len(set(names[~missing].tolist()))
     if different > _MOST_LEVELS:
+        advice = "cut it into ranges first"
+        if option == "--group":
+            advice = "cut a number with --cuts"
         raise DataError(
             f"{option} {series.name!r} takes {different:,} values, more than {_MOST_LEVELS}; "
-            f"{'cut a number with --cuts' if option == '--group' else 'cut it into ranges first'}"
+            f"{advice}"
         )
     return names
 

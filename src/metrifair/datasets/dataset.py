@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-Task = Literal["classification", "regression"]
+TaskName = Literal["classification", "regression"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,7 +62,7 @@ class Dataset:
     X: pd.DataFrame
     y: pd.Series
     group_codes: pd.Series
-    task: Task
+    task: TaskName
     names: tuple[str, str]
     description: str
     prescribed: int | None = None

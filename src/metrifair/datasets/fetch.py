@@ -71,7 +71,7 @@ class RawFile:
 
 _SOURCES = tomllib.loads(Path(__file__).with_name("sources.toml").read_text(encoding="utf-8"))
 DESCRIPTIONS: dict[str, str] = {name: source["description"] for name, source in _SOURCES.items()}
-FILES = {
+RAW_FILES = {
     file["name"]: RawFile(**{**file, "member": tuple(file.get("member", ()))})
     for source in _SOURCES.values()
     for file in source.get("files", ())

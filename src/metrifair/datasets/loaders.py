@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from metrifair.datasets.dataset import Dataset, Task
+from metrifair.datasets.dataset import Dataset, TaskName
 from metrifair.datasets.fetch import DESCRIPTIONS, Read
 from metrifair.support.checks import check_known, check_switches, require
 
@@ -27,7 +27,7 @@ def _dataset(
     group: pd.Series,
     names: tuple[str, str],
     *,
-    task: Task = "classification",
+    task: TaskName = "classification",
     with_group: bool = False,
     **more: Any,
 ) -> Dataset:
@@ -137,7 +137,7 @@ _ABOVE = "racepctblack_above_median"
 
 
 def load_communities(
-    read: Read, *, task: Task = "classification", include_protected: bool | None = None
+    read: Read, *, task: TaskName = "classification", include_protected: bool | None = None
 ) -> Dataset:
     """The communities as a classification or regression task.
 

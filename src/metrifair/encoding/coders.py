@@ -16,7 +16,7 @@ import numpy as np
 from metrifair.errors import DataError
 from metrifair.problem.spelling import CODE
 from metrifair.problem.tables import (
-    Column,
+    ColumnArray,
     Table,
     categories,
     columns,
@@ -29,7 +29,7 @@ from metrifair.support.arrays import Floats
 
 ColumnKind: TypeAlias = Literal["number", "date", "text", "boolean"]
 
-LARGEST = 1e150  # squares of larger numbers are beyond all floats
+LARGEST_NUMBER = 1e150  # squares of larger numbers are beyond all floats
 _NAMES: dict[ColumnKind, str] = {
     "number": "numbers",
     "date": "dates",
@@ -62,7 +62,7 @@ class Numbers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Names of the columns that it becomes."""
         return [column] * (self.spread > 0) + [f"{column} is missing"] * self.flagged
 
-    def encoded(self, values: Column) -> Floats:
+    def encoded(self, values: ColumnArray) -> Floats:
         """The columns, (n, their number)."""
         missing = np.isnan(values)
         filled = (np.where(missing, self.median, values) - self.center) / (self.spread or 1.0)
@@ -93,7 +93,7 @@ class Levels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             names + [f"{column} is other"] * self.pooled + [f"{column} is missing"] * self.flagged
         )
 
-    def encoded(self, values: Column) -> Floats:
+    def encoded(self, values: ColumnArray) -> Floats:
         """The columns, (n, their number); a value that has no column is 0 in all."""
         place = {level: code for code, level in enumerate(self.levels)}
         rest = len(place) if self.pooled else -1
@@ -124,7 +124,7 @@ def column_names(coders: Iterable[tuple[str, Coder]]) -> list[str]:
     return list(names)
 
 
-def encoded(coders: Mapping[str, Coder], table: Mapping[str, Column]) -> Floats:
+def encoded(coders: Mapping[str, Coder], table: Mapping[str, ColumnArray]) -> Floats:
     """The columns of a table as numbers, (n, columns)."""
     lacking = [name for name in coders if name not in table]
     if lacking:
@@ -146,12 +146,12 @@ def encoded(coders: Mapping[str, Coder], table: Mapping[str, Column]) -> Floats:
     )
 
 
-def _encode_column(name: str, column: Column, coder: Coder) -> Floats:
+def _encode_column(name: str, column: ColumnArray, coder: Coder) -> Floats:
     """The encoding of one column; a value far beyond those at ``fit`` is an error."""
     values = as_kind(name, column, coder.kind)
     with np.errstate(over="ignore"):
         result = coder.encoded(values)
-    strange = values[np.abs(result).max(1, initial=0.0) > LARGEST]
+    strange = values[np.abs(result).max(1, initial=0.0) > LARGEST_NUMBER]
     if len(strange):
         raise DataError(
             f"column {name!r} contains {strange[0]:g}, which is too far from the values at fit; "
@@ -160,7 +160,7 @@ def _encode_column(name: str, column: Column, coder: Coder) -> Floats:
     return result
 
 
-def named_columns(table: Table) -> dict[str, Column] | None:
+def named_columns(table: Table) -> dict[str, ColumnArray] | None:
     """Columns of a coder with named levels."""
     # a sparse matrix can be a dictionary
     if isinstance(table, dict) and not hasattr(table, "shape"):
@@ -179,7 +179,7 @@ def named_columns(table: Table) -> dict[str, Column] | None:
     return by_name
 
 
-def unnamed_columns(table: Table) -> dict[str, Column]:
+def unnamed_columns(table: Table) -> dict[str, ColumnArray]:
     """Columns of an array or of a list of rows, named x0, x1 and so on."""
     from sklearn.utils.validation import check_array  # noqa: PLC0415 (tables with names need no scikit-learn)
 
@@ -248,7 +248,7 @@ def strays_in(values: Iterable[object]) -> Strays | None:
     return Strays(cells, total, next(iter(texts)))
 
 
-def as_kind(name: str, column: Column, kind: ColumnKind) -> Column:
+def as_kind(name: str, column: ColumnArray, kind: ColumnKind) -> ColumnArray:
     """The values of a column, which must be of this kind."""
     actual, values = typed(name, column)
     if actual is None:
@@ -285,7 +285,7 @@ _OF_TYPE: tuple[tuple[type | tuple[type, ...], ColumnKind], ...] = (
 )
 
 
-def typed(name: str, column: Column) -> tuple[ColumnKind | None, Column]:
+def typed(name: str, column: ColumnArray) -> tuple[ColumnKind | None, ColumnArray]:
     """The values and the kind of a column, with NaN or None if a value is missing; no kind if
     all are.
     """
@@ -298,7 +298,7 @@ def typed(name: str, column: Column) -> tuple[ColumnKind | None, Column]:
         values[~missing] = (
             _days(column[~missing]) if kind == "date" else column[~missing].astype(np.float64)
         )
-        strange = values[np.abs(values) > LARGEST]
+        strange = values[np.abs(values) > LARGEST_NUMBER]
         if len(strange):
             raise DataError(
                 f"column {name!r} contains {strange[0]:g}, which is too large; leave the row out, "
@@ -310,7 +310,7 @@ def typed(name: str, column: Column) -> tuple[ColumnKind | None, Column]:
     return kind, levels
 
 
-def _kind_of_objects(name: str, present: Column) -> ColumnKind:
+def _kind_of_objects(name: str, present: ColumnArray) -> ColumnKind:
     types = {type(value) for value in present.tolist()}
     kinds = {
         next((kind for base, kind in _OF_TYPE if issubclass(value_type, base)), None)
@@ -330,7 +330,7 @@ def _kind_of_objects(name: str, present: Column) -> ColumnKind:
     return kind  # type: ignore[return-value]
 
 
-def _days(column: Column) -> Floats:
+def _days(column: ColumnArray) -> Floats:
     """Days since 1970, in UTC if a time zone is known."""
     if column.dtype.kind == "M":
         return (column - np.datetime64(0, "s")) / np.timedelta64(1, "D")

@@ -25,7 +25,7 @@ from metrifair.encoding.coders import (
     unnamed_columns,
 )
 from metrifair.errors import DataError, Remedy
-from metrifair.problem.tables import Column, Table, categories
+from metrifair.problem.tables import ColumnArray, Table, categories
 from metrifair.problem.values import decimal_comma_in
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_integer
@@ -61,7 +61,7 @@ def numbers_coder(kind: Literal["number", "date"], values: Floats) -> Numbers | 
 
 def levels_coder(
     kind: Literal["text", "boolean"],
-    values: Column,
+    values: ColumnArray,
     *,
     min_frequency: int,
     max_levels: int,
@@ -105,7 +105,7 @@ def _numbers_rows(values: Floats) -> bool:
     return bool(steps.sum() < 2 * len(values) * np.gcd.reduce(steps.astype(np.int64)))
 
 
-def _check_commas(name: str, column: Column) -> None:
+def _check_commas(name: str, column: ColumnArray) -> None:
     """Raise a DataError where text is numbers with a decimal comma."""
     if (number := decimal_comma_in(column.tolist())) is not None:
         raise DataError(
@@ -264,7 +264,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         )
 
-    def _columns(self, X: Table, *, reset: bool) -> dict[str, Column]:
+    def _columns(self, X: Table, *, reset: bool) -> dict[str, ColumnArray]:
         """Columns by name; where names were given now or at ``fit``, but not both times, by
         their place.
         """
@@ -282,7 +282,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return dict(zip(self._names_in(), columns.values(), strict=True))
         return columns
 
-    def _coder(self, name: str, column: Column) -> Coder | str:
+    def _coder(self, name: str, column: ColumnArray) -> Coder | str:
         kind, values = typed(name, column)
         if kind is None:
             return "contains missing values only"

@@ -162,9 +162,10 @@ class FairEstimator(Settings, HasPenaltyOptions, Saved, BaseEstimator):
             data, strengths=[self.strength], seeds=[make_seed(self.random_state)]
         )
         if fitted is None:
+            rate = LEARNING_RATE if self.learning_rate == "auto" else self.learning_rate
             raise Diverged(
                 f"training diverged at strength {self.strength}; lower learning_rate "
-                f"(now {LEARNING_RATE if self.learning_rate == 'auto' else self.learning_rate}), "
+                f"(now {rate}), "
                 "or check the scale of X and y"
             )
         self.__dict__.update(fitted)
@@ -607,11 +608,9 @@ def _check_labels(y: NDArray[Any], *, numeric: bool) -> None:
     """Raise a DataError where labels are missing, or the target of a regression is text."""
     if y.ndim and y.dtype.kind == "O" and is_missing(y).any():
         raise DataError("y contains missing values; leave these rows out, or fill them in")
-    text = (
-        next((value for value in y.flat if isinstance(value, str)), None)
-        if y.dtype.kind in "USO"
-        else None
-    )
+    text = None
+    if y.dtype.kind in "USO":
+        text = next((value for value in y.flat if isinstance(value, str)), None)
     if text is not None and numeric:
         raise DataError(
             f"y must contain numbers, got text such as {str(text)!r}; FairClassifier predicts "

@@ -186,19 +186,12 @@ def trainable(aim: Aim, problem: Problem) -> Trainable:
     )
     if small and (options.small_groups == "error" or not comparisons):
         equal = all(name.endswith(_EQUAL) for name in small)
-        advice = (
-            "leave out attributes with one value"
-            if equal
-            else "merge small groups, mark them as missing"
-        )
-        raise TooFewSamples(
-            f"too small to train on: {names}; {advice}"
-            + (
-                ", or leave them out of the penalty with small_groups='leave_out'"
-                if comparisons
-                else ""
-            )
-        )
+        advice = "merge small groups, mark them as missing"
+        if equal:
+            advice = "leave out attributes with one value"
+        if comparisons:
+            advice = f"{advice}, or leave them out of the penalty with small_groups='leave_out'"
+        raise TooFewSamples(f"too small to train on: {names}; {advice}")
     if small:
         warn_user(
             f"left out of the penalty, as too small to train on: {names}; their rows still count "
@@ -206,6 +199,16 @@ def trainable(aim: Aim, problem: Problem) -> Trainable:
             "small groups to include them"
         )
     return Trainable(tuple(comparisons), tuple(small), tuple(complete))
+
+
+def _side_name(comparison: Comparison, group: str) -> str:
+    """The rows of one side, as messages name them."""
+    name = comparison.attribute
+    if not isinstance(comparison, Dependence):
+        name = f"{name} {group!r}"
+    if comparison.within != "everyone":
+        name = f"{name}, {comparison.within}"
+    return name
 
 
 def _large_enough(
@@ -225,14 +228,10 @@ def _large_enough(
         enough = every[sizes[every] >= comparison.needs(of_cell)]
         rows, used = (round(float(sizes[part].sum()), 1) for part in (every, enough))
         sides.append(tuple(enough.tolist()) if used >= _FEWEST_ROWS else ())
-        where = "" if comparison.within == "everyone" else f", {comparison.within}"
-        name = (
-            f"{comparison.attribute}{where}"
-            if dependent
-            else f"{comparison.attribute} {group!r}{where}"
-        )
+        name = _side_name(comparison, group)
         if used < _FEWEST_ROWS:
-            small[f"{name} ({rows:g} row{'' if rows == 1 else 's'})"] = None
+            unit = "row" if rows == 1 else "rows"
+            small[f"{name} ({rows:g} {unit})"] = None
         elif used < rows:
             few = "fewer than four of their kind" if dependent else "each alone of its kind"
             small[f"{rows - used:g} of {rows:g} rows of {name}, {few}"] = None

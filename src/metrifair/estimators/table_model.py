@@ -155,11 +155,12 @@ class TableModel(TableScorer, Saved):
                 f"the model predicts the number {self.target!r}, which needs no threshold; use "
                 "predict"
             )
+        criterion = "statistical_parity"
+        if sensitive_features is not None:
+            criterion = self.estimator.criterion
         problem = make_problem(
             Inputs(y, sensitive_features, control_features, sample_weight, rows={"table": table}),
-            criterion=self.estimator.criterion
-            if sensitive_features is not None
-            else "statistical_parity",
+            criterion=criterion,
             contrast=getattr(self.estimator, "contrast", "pairs"),
             intersectional=getattr(self.estimator, "intersectional", False),
             continuous=getattr(self.estimator, "continuous", False),
@@ -207,12 +208,11 @@ ThresholdRule: TypeAlias = Literal["accuracy", "cost", "parity"]
 Costs: TypeAlias = Sequence[Sequence[float]]
 
 RULES: tuple[ThresholdRule, ...] = ("accuracy", "cost", "parity")
-USUAL = 0.5  # the default threshold
+USUAL_THRESHOLD = 0.5  # the default threshold
 _NOISE = 1.96  # standard errors of a difference that chance explains
-# number of thresholds; approximate number of decisions
-_MOST = 1_000
-_FEWEST = 50
-_WORK = 20_000_000
+_MOST_THRESHOLDS = 1_000
+_FEWEST_THRESHOLDS = 50
+_WORK = 20_000_000  # decisions, about
 
 
 class ChosenThreshold(NamedTuple):
@@ -278,7 +278,9 @@ def choose_threshold(
             [_within_noise(estimate, estimates[best], problem) for estimate in estimates]
         )
     places = np.flatnonzero(equal)
-    order = np.lexsort((np.abs(thresholds - USUAL)[places], -quality[places], gaps[places]))
+    order = np.lexsort(
+        (np.abs(thresholds - USUAL_THRESHOLD)[places], -quality[places], gaps[places])
+    )
     place = int(places[order[0]])
     gap = float(gaps[place]) if rule == "parity" else None
     return ChosenThreshold(float(thresholds[place]), utility, estimates[place].value, gap)
@@ -292,11 +294,11 @@ def _candidates(score: Floats) -> Floats:
     """Thresholds in ascending order: between scores, evenly over the rows where these are many;
     none, all and 0.5.
     """
-    count = int(np.clip(_WORK // max(1, len(score)), _FEWEST, _MOST))
+    count = int(np.clip(_WORK // max(1, len(score)), _FEWEST_THRESHOLDS, _MOST_THRESHOLDS))
     distinct = np.unique(score)
     if len(distinct) > count:
         distinct = np.unique(np.quantile(score, np.linspace(0, 1, count), method="nearest"))
-    return np.unique([0.0, USUAL, 1.0, *(distinct[:-1] / 2 + distinct[1:] / 2)])
+    return np.unique([0.0, USUAL_THRESHOLD, 1.0, *(distinct[:-1] / 2 + distinct[1:] / 2)])
 
 
 def _estimate(

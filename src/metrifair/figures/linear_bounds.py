@@ -24,7 +24,7 @@ import numpy as np
 
 from metrifair.support.arrays import Floats
 
-Loss: TypeAlias = Literal["log_loss", "squared_error"]
+BoundedLoss: TypeAlias = Literal["log_loss", "squared_error"]
 
 _STEPS = 200  # of Newton's method; a few suffice unless classes are separable
 _RIDGE = 1e-9  # of the mean curvature
@@ -71,7 +71,7 @@ class LinearRefutation:
     refuted_in_population: bool
     max_risk: float
     max_gap: float
-    loss: Loss
+    loss: BoundedLoss
     least_risk: float
     least_risk_in_population: float
     least_gap: float
@@ -88,10 +88,10 @@ class LinearProblem(NamedTuple):
     x: Floats  # (n, p + 1)
     y: Floats  # (n,): -1 and 1 for the log loss, numbers for the squared error
     weight: Floats  # (n,)
-    loss: Loss
+    loss: BoundedLoss
 
 
-def standardized(x: Floats, y: Floats, weight: Floats, loss: Loss) -> LinearProblem:
+def standardized(x: Floats, y: Floats, weight: Floats, loss: BoundedLoss) -> LinearProblem:
     """The same linear models on features in standard units; constant features are left out."""
     weight = weight / weight.sum()
     centered = x - weight @ x
@@ -103,7 +103,7 @@ def standardized(x: Floats, y: Floats, weight: Floats, loss: Loss) -> LinearProb
     return LinearProblem(np.column_stack([ones, columns]), y, weight, loss)
 
 
-class Contrast(NamedTuple):
+class LinearContrast(NamedTuple):
     """Two groups: the shares of their rows, and the difference of their mean features."""
 
     left: Floats  # (n,), adding up to 1
@@ -111,14 +111,14 @@ class Contrast(NamedTuple):
     difference: Floats  # (p + 1,)
 
 
-def contrast(problem: LinearProblem, left: Floats, right: Floats) -> Contrast:
+def contrast(problem: LinearProblem, left: Floats, right: Floats) -> LinearContrast:
     """The contrast of two groups, from the weights of their rows."""
     left = left / left.sum()
     right = right / right.sum()
     shares = left - right
     difference = shares @ problem.x
     difference[0] = 0.0  # of the ones, but for rounding
-    return Contrast(left, right, difference)
+    return LinearContrast(left, right, difference)
 
 
 def free_solution(problem: LinearProblem) -> Floats:
@@ -126,7 +126,9 @@ def free_solution(problem: LinearProblem) -> Floats:
     return _solution(problem, np.zeros(problem.x.shape[1]), None)
 
 
-def limited_solution(problem: LinearProblem, groups: Contrast, gap: float, free: Floats) -> Floats:
+def limited_solution(
+    problem: LinearProblem, groups: LinearContrast, gap: float, free: Floats
+) -> Floats:
     """The coefficients of the least risk with a difference of mean outputs of at most ``gap``.
 
     ``free`` are those without a limit.
@@ -142,7 +144,7 @@ def limited_solution(problem: LinearProblem, groups: Contrast, gap: float, free:
 
 
 def linear_certificate(
-    problem: LinearProblem, groups: Contrast, gap: float, free: Floats
+    problem: LinearProblem, groups: LinearContrast, gap: float, free: Floats
 ) -> Certificate:
     """The bound that is best for models with a difference of mean outputs of ``gap``.
 
@@ -159,7 +161,9 @@ def linear_certificate(
     return _certificate(problem, groups.difference, solution)
 
 
-def sampling_error(problem: LinearProblem, groups: Contrast, gap: float, free: Floats) -> float:
+def sampling_error(
+    problem: LinearProblem, groups: LinearContrast, gap: float, free: Floats
+) -> float:
     """The standard error of the least risk under a limit, as a statistic of a sample.
 
     To first order, the solution does not change with the sample: the risk is a mean over rows, and
@@ -186,7 +190,9 @@ def _deviations(share: Floats, outputs: Floats) -> Floats:
     return share * (outputs - mean)
 
 
-def least_gap(problem: LinearProblem, groups: Contrast, highest: float, free: Floats) -> float:
+def least_gap(
+    problem: LinearProblem, groups: LinearContrast, highest: float, free: Floats
+) -> float:
     """The gap that every linear model with at most the ``highest`` risk has at least: the best of
     the bounds at several gaps.
     """

@@ -261,11 +261,13 @@ def merged_cells(cells: Integers, probability: Floats, least: int = CELL_ROWS) -
     order = used[np.argsort(mean, kind="stable")]
     upto = np.cumsum(rows[order])
     starts = [0]
-    while (done := 0 if starts[-1] == 0 else upto[starts[-1] - 1]) + 2 * least <= upto[-1]:
+    done = 0  # rows before the last start
+    while done + 2 * least <= upto[-1]:
         after = int(np.searchsorted(upto, done + least)) + 1
         if after >= len(order) or upto[-1] - upto[after - 1] < least:
             break
         starts.append(after)
+        done = upto[after - 1]
     merged = np.zeros(len(rows), np.int64)
     merged[order] = np.searchsorted(starts, np.arange(len(order)), side="right") - 1
     return merged[cells]

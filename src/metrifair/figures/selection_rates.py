@@ -28,7 +28,7 @@ HIGHEST = "highest"
 MIN_GROUP_SHARE = 0.02
 FOUR_FIFTHS = 0.8
 _LAST_DIGITS = 1e-12  # a ratio of exactly four fifths is not below them, despite rounding
-_FEWEST = 2  # samples of a category, for an interval of its ratio
+_FEWEST_SAMPLES = 2  # samples of a category, for an interval of its ratio
 _TIES = 1e-7  # tables that are as likely as the one at hand, up to rounding
 _FAR = 40.0  # standard deviations: beyond, no double is small enough for the probability
 
@@ -290,7 +290,7 @@ def ratio_intervals(
     """
     size = len(counts)
     alone: list[Interval | None] = [None] * size
-    if size < 2 or counts.sum(1).min() < _FEWEST:
+    if size < 2 or counts.sum(1).min() < _FEWEST_SAMPLES:
         return alone, None
     yes = counts[:, 1] + 0.5
     no = counts[:, 0] + 0.5

@@ -78,11 +78,6 @@ class TwoByTwoTables:
             self.all_rows[places],
         )
 
-    def misses(self) -> TwoByTwoTables:
-        """The same groups with hits and misses exchanged."""
-        all_misses = self.all_rows - self.all_hits
-        return TwoByTwoTables(self.rows - self.hits, self.rows, all_misses, self.all_rows)
-
 
 def log_tails(
     tables: TwoByTwoTables,

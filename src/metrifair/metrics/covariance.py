@@ -117,11 +117,10 @@ def drawn_form(
     # No data may be copied to a device while a step is recorded there: new tensors are created on
     # it.
     some = xp.full((len(counts),), inf) if totals is None else xp.double(totals)
-    part = (
-        xp.ones((1,))
-        if shares is None
-        else xp.double(shares) / xp.double(shares).sum(-1, keepdims=True)
-    )
+    if shares is None:
+        part = xp.ones((1,))
+    else:
+        part = xp.double(shares) / xp.double(shares).sum(-1, keepdims=True)
     return _form(counts, some, part)
 
 
@@ -273,11 +272,10 @@ def distance_variance(
     (25.0, 10.0)
     """
     xp = namespace_for(attribute.values)
-    share = (
-        xp.full((attribute.count,), 1 / attribute.count)
-        if weights is None
-        else xp.double(xp.to_device(weights))
-    )
+    if weights is None:
+        share = xp.full((attribute.count,), 1 / attribute.count)
+    else:
+        share = xp.double(xp.to_device(weights))
     share = share / share.sum(-1, keepdims=True)
     sums = distance_sums(attribute, share[..., None, :])[..., 0, :]
     mean = (share * sums).sum(-1)

@@ -87,11 +87,9 @@ def bandwidths(
         return [median_distance(scores, vector=vector)]
     values: object = bandwidth
     try:
-        lengths = (
-            []
-            if isinstance(values, str)
-            else [float(length) for length in np.atleast_1d(np.asarray(values))]
-        )
+        lengths: list[float] = []
+        if not isinstance(values, str):
+            lengths = [float(length) for length in np.atleast_1d(np.asarray(values))]
     except (TypeError, ValueError):
         lengths = []
     if not lengths or not all(0 < length < float("inf") for length in lengths):

@@ -27,7 +27,7 @@ from metrifair.metrics.pair import (
 )
 from metrifair.support.arrays import Floats, sums_upto
 
-Curve: TypeAlias = Callable[[Array], Array]
+ArrayFunction: TypeAlias = Callable[[Array], Array]
 
 
 class Merged(NamedTuple):
@@ -120,8 +120,8 @@ def lp(pooled: Merged, p: float = 2.0) -> Array:
 def _integral(
     pooled: Merged,
     gap: Array,
-    function: Curve,
-    slope: Curve,
+    function: ArrayFunction,
+    slope: ArrayFunction,
 ) -> Array:
     """Integral of a function of the ``gap`` of both distribution functions; ``slope`` is its
     derivative.

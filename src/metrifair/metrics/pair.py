@@ -274,9 +274,8 @@ def between(
                 else:
                     distances.append(dependent(scores, side))
         except TooFewSamples as error:
-            error.add_note(
-                f"comparing {names[place] if names else f'the sides of comparison {place}'}"
-            )
+            compared = names[place] if names else f"the sides of comparison {place}"
+            error.add_note(f"comparing {compared}")
             raise
     if weights is not None:
         distances = [

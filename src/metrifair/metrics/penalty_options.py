@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeAlias
 
 from metrifair.errors import DataError
-from metrifair.metrics.registry import ESTIMATES, Estimate
+from metrifair.metrics.registry import PENALTY_ESTIMATES, Estimate
 from metrifair.problem.cells import CONTRASTS, Combine, Contrast
 from metrifair.problem.criteria import Penalize
 from metrifair.support.checks import check_known, check_switches, is_number
@@ -16,7 +16,7 @@ SmallGroups: TypeAlias = Literal["leave_out", "error"]
 """What becomes of a group that is too small to train on."""
 
 _CHOICES = {
-    "estimate": ESTIMATES,
+    "estimate": PENALTY_ESTIMATES,
     "combine": ("mean", "sum"),
     "contrast": CONTRASTS,
     "penalize": ("prediction", "output"),

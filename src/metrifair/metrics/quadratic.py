@@ -19,10 +19,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from metrifair.errors import TooFewSamples
 from metrifair.metrics.kernels import (
@@ -49,8 +48,6 @@ from metrifair.metrics.pair import (
     weight_below_twice,
 )
 from metrifair.support.arrays import AnyFloats, Floats
-
-AnyIntegers: TypeAlias = NDArray[Any]  # as narrow as their size allows
 
 _BLOCK = 2**22  # pairs in memory at once
 _LEAST_MASS = 1e-13  # of a share of all rows
@@ -106,7 +103,9 @@ def _check_enough(pair: Pair) -> None:
     if pair.weights is None or not namespace_for(pair.weights).is_host:
         return
     alone = (block_weights(pair, pair.sizes) > 0).sum(-1) < 2
-    if bool((alone if pair.fraction is None else alone & (pair.fraction < 1)).any()):
+    if pair.fraction is not None:
+        alone = alone & (pair.fraction < 1)
+    if bool(alone.any()):
         raise TooFewSamples(
             "an unbiased distance needs 2 scores of positive weight of each kind on each side"
         )

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 TRAINING_BINS = 10
-USUAL = ("kolmogorov", "wasserstein", "energy")
+USUAL_METRICS = ("kolmogorov", "wasserstein", "energy")
 """The metrics that are measured if none is named."""
 
 Convex: TypeAlias = Callable[[Floats], Floats]
@@ -217,7 +217,7 @@ Estimate: TypeAlias = Literal["rows", "population", "batch"]
 """The estimand of a batch's penalty: the distance of the training rows, or of the population they
 are drawn from, without bias; or just the distance within the batch.
 """
-ESTIMATES: tuple[Estimate, ...] = ("rows", "population", "batch")
+PENALTY_ESTIMATES: tuple[Estimate, ...] = ("rows", "population", "batch")
 
 MetricLike: TypeAlias = "str | Callable[..., Tensor]"
 """A metric's name, or a function of two tensors (and, where samples have weights, u_weights and

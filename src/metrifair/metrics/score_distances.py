@@ -15,7 +15,7 @@ from metrifair.metrics.kernels import Bandwidth, KernelFunction, KernelName
 from metrifair.metrics.namespaces import no_warnings
 from metrifair.metrics.pair import Metric, Values, distance_between, evaluate, to_pair
 from metrifair.metrics.quadratic import energy_between, mmd_between, vector_energy_between
-from metrifair.metrics.registry import METRICS, USUAL, facts
+from metrifair.metrics.registry import METRICS, USUAL_METRICS, facts
 from metrifair.support.checks import is_integer
 
 
@@ -348,7 +348,7 @@ def mmd_squared(
 def distances(
     u: Values,
     v: Values,
-    metrics: Sequence[str] = USUAL,
+    metrics: Sequence[str] = USUAL_METRICS,
     *,
     u_weights: Values | None = None,
     v_weights: Values | None = None,

@@ -175,11 +175,10 @@ class TorchNamespace:
         with torch.enable_grad():
             point = at.clone().requires_grad_()
             value = function(point)
-        slope = (
-            torch.autograd.grad(value.sum(), point)[0]
-            if value.requires_grad
-            else torch.zeros_like(point)
-        )
+        if value.requires_grad:
+            slope = torch.autograd.grad(value.sum(), point)[0]
+        else:
+            slope = torch.zeros_like(point)
         return value.detach(), slope
 
     @staticmethod

@@ -42,11 +42,10 @@ def sliced_wasserstein_between(pair: Pair, directions: Array) -> Array:
 def _signed(pair: Pair) -> Floats:
     """The left sample's shares and, below zero, the right one's, (..., n)."""
     sizes = pair.samples
-    shares = (
-        np.repeat([1 / size for size in sizes], sizes)
-        if pair.weights is None
-        else host_values(pair.weights)
-    )
+    if pair.weights is None:
+        shares = np.repeat([1 / size for size in sizes], sizes)
+    else:
+        shares = host_values(pair.weights)
     signed: Floats = np.repeat([1.0, -1.0], sizes) * shares
     return signed
 

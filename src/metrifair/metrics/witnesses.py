@@ -143,7 +143,8 @@ def witness(
         v_weights,
         vector=vector,
     )
-    if pair.values.ndim != (2 if vector else 1):
+    dimensions = 2 if vector else 1
+    if pair.values.ndim != dimensions:
         raise DataError(
             "a witness belongs to two samples: one-dimensional u and v, or rows of vectors with "
             "vector=True"

@@ -245,11 +245,9 @@ def global_mean(losses: Tensor, *, across: Across = "auto") -> Tensor:
     ranks = find_ranks(across)
     error = None
     if not isinstance(losses, Tensor) or losses.ndim != 1:
-        received = (
-            f"the shape {tuple(losses.shape)}"
-            if isinstance(losses, Tensor)
-            else type(losses).__name__
-        )
+        received = type(losses).__name__
+        if isinstance(losses, Tensor):
+            received = f"the shape {tuple(losses.shape)}"
         error = DataError(
             "losses must be a tensor (n,) of one loss for each row, as reduction='none' gives, "
             f"got {received}"

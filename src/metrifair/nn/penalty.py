@@ -18,9 +18,9 @@ from metrifair.batches.samples import tensor_sides
 from metrifair.errors import DataError, Remedy, TooFewSamples
 from metrifair.metrics.dependence import with_scales
 from metrifair.metrics.namespaces import namespace_for
-from metrifair.metrics.pair import at_least_single, is_finite
+from metrifair.metrics.pair import Values, at_least_single, is_finite
 from metrifair.metrics.registry import (
-    ESTIMATES,
+    PENALTY_ESTIMATES,
     Estimate,
     MetricLike,
     facts_for,
@@ -51,8 +51,6 @@ from metrifair.problem.tables import same_length
 from metrifair.support.arrays import Integers
 from metrifair.support.checks import check_known, rows_or_none
 from metrifair.training.objective import Objective, regression
-
-Values: TypeAlias = "Tensor | ArrayLike"
 
 _RANKED = {"energy": 1.0, "cramer": 0.5}
 """Metrics of ranks, as multiples of the energy distance."""
@@ -248,7 +246,7 @@ class UnfairnessPenalty(torch.nn.Module):
         others.
         """
         facts_for(self.metric)  # an error if it is not known
-        check_known("estimate", self.estimate, ESTIMATES)
+        check_known("estimate", self.estimate, PENALTY_ESTIMATES)
         check_known("contrast", self.contrast, CONTRASTS)
         check_known("combine", self.combine, ("mean", "sum"))
         if self.sampler is not None and not isinstance(self.sampler, StratifiedBatchSampler):
@@ -441,9 +439,10 @@ class UnfairnessPenalty(torch.nn.Module):
         if self.criterion.needs_labels and targets is not None:
             columns = [targets, *columns]
         if len(columns) != len(device.shape):
+            received = 1 if groups.ndim == 1 else groups.shape[1]
             raise DataError(
                 f"groups must have {len(self._known_groups or ())} column(s), as declared or seen "
-                f"before, got {1 if groups.ndim == 1 else groups.shape[1]}"
+                f"before, got {received}"
             )
         if self._compiled is not None:
             scores = self._one_column(scores, self._compiled.scheme)
@@ -693,7 +692,7 @@ def _batch_weights(weights: Values, scores: Tensor) -> Tensor:
     return column.to(scores.device)
 
 
-Penalty: TypeAlias = Callable[[Tensor, Tensor, Tensor | None, Tensor | None], Tensor]
+PenaltyFunction: TypeAlias = Callable[[Tensor, Tensor, Tensor | None, Tensor | None], Tensor]
 
 _thread = ThreadPoolExecutor(1, "metrifair-penalty")
 _numbers = count(1)
@@ -712,7 +711,7 @@ def value_and_slopes(
     number: int, scores: Tensor, groups: Tensor, targets: Tensor | None, weights: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """The penalty of a batch, and its derivative by each score."""
-    module: Penalty = _modules[number]
+    module: PenaltyFunction = _modules[number]
 
     def compute() -> tuple[Tensor, Tensor]:
         leaf = scores.detach().requires_grad_()

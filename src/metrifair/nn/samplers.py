@@ -20,7 +20,7 @@ from metrifair.batches.samples import (
     rows_by_cell,
 )
 from metrifair.errors import DataError, Remedy, TooFewSamples
-from metrifair.metrics.registry import ESTIMATES, Estimate
+from metrifair.metrics.registry import PENALTY_ESTIMATES, Estimate
 from metrifair.nn.distributed import common_seed, find_ranks
 from metrifair.problem.cells import CONTRASTS, Attribute, Contrast
 from metrifair.problem.criteria import Criterion, criterion_named
@@ -36,7 +36,7 @@ from metrifair.problem.problem import (
 from metrifair.problem.tables import (
     MOST_CLASSES,
     UNKNOWN,
-    codes,
+    CodedColumn,
     same_length,
     unmasked,
     without_boolean_objects,
@@ -51,7 +51,7 @@ from metrifair.support.checks import (
 )
 from metrifair.support.user_warnings import warn_user
 
-_FEWEST = 2  # expected rows of a group that is compared
+_FEWEST_EXPECTED = 2  # expected rows of a group that is compared
 
 
 def _read_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
@@ -283,7 +283,7 @@ class StratifiedBatchSampler(EpochSampler):
         kind = criterion_named(criterion)
         super().__init__(random_state, rank, world_size)
         check_known("contrast", contrast, CONTRASTS)
-        check_known("estimate", estimate, ESTIMATES)
+        check_known("estimate", estimate, PENALTY_ESTIMATES)
         self.probable: _ProbableRows | None = None
         if isinstance(groups, GroupProbabilities):
             self.probable = _probable_rows(
@@ -455,10 +455,10 @@ def _check_expected_sizes(problem: Problem) -> None:
     for comparison in problem.comparisons:
         for cells, group in zip(comparison.sides, comparison.groups, strict=True):
             expected = float(sizes[list(cells)].sum())
-            if expected < _FEWEST:
+            if expected < _FEWEST_EXPECTED:
                 raise TooFewSamples(
                     f"comparing {comparison}: group {group!r} has {expected:.2g} expected rows "
-                    f"there, and {_FEWEST} are needed; merge small groups"
+                    f"there, and {_FEWEST_EXPECTED} are needed; merge small groups"
                 )
 
 
@@ -569,11 +569,11 @@ class BatchValues:
                 continue
             coded = np.full(len(column), UNKNOWN, dtype=np.int64)
             known = column != UNKNOWN
-            coded[known] = codes(attribute.name, column[known], attribute.groups)
+            coded[known] = CodedColumn(attribute.name, column[known]).places(attribute.groups)
             columns.append(coded)
         labels = self.targets
         if labels is not None and self.by_label:
-            labels = codes("targets", labels, scheme.classes)
+            labels = CodedColumn("targets", labels).places(scheme.classes)
         values = None
         if self.numbers:
             values = np.nan_to_num(self.table.astype(np.float64))

@@ -45,7 +45,7 @@ from metrifair.support.arrays import Booleans, Floats, Integers
 from metrifair.support.checks import check_integer, check_number, check_switches, make_seed
 
 # by which probabilities may exceed their range
-_ROUNDING = 1e-9
+_BEYOND_RANGE = 1e-9
 
 
 class Calibration(NamedTuple):
@@ -496,7 +496,7 @@ class ScorePostprocessor(Saved, Postprocessor):
             return
         low = np.min(score)
         high = np.max(score)
-        if low < -_ROUNDING or high > 1 + _ROUNDING:
+        if low < -_BEYOND_RANGE or high > 1 + _BEYOND_RANGE:
             raise DataError(
                 f"{name} must return probabilities from 0 to 1 for a classifier, got values from "
                 f"{low:.4g} to {high:.4g}"

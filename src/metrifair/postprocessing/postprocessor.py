@@ -268,7 +268,7 @@ def probabilities(base: Any, X: Table, sensitive_features: Table | None) -> Floa
 # A model may predict a row differently in the last digits when others are predicted along with it:
 # relative to the value and, where terms cancel to almost 0, to the median. Not to the largest
 # value, which may be an outlier.
-_ROUNDING = 1e-9
+_RELATIVE_ROUNDING = 1e-9
 _CANCELLED = 1e-14
 _OVERFIT = 0.1  # share of the target's variation: beyond it, scores of training rows are not used
 
@@ -283,7 +283,7 @@ def rounding_error(values: Floats, typical: float | None = None) -> Floats:
     if typical is None:
         sizes = np.abs(values)
         typical = float(np.median(sizes))
-    return _ROUNDING * np.abs(values) + _CANCELLED * typical
+    return _RELATIVE_ROUNDING * np.abs(values) + _CANCELLED * typical
 
 
 def assign_folds(

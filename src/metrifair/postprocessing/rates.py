@@ -76,7 +76,7 @@ class EmpiricalDistribution:
         """The smallest value with at least this share of the weight at or below it."""
         # In floating point 7 / 25 x 25 is more than 7: a rank that ends with a value's weight is
         # that value's.
-        slack = _ROUNDING * self.total
+        slack = _RANK_ROUNDING * self.total
         return self._value_at(rank * self.total - slack)
 
     def _value_at(self, weight: Floats) -> Floats:
@@ -105,7 +105,7 @@ class EmpiricalDistribution:
         np.divide(mean, width, out=mean, where=wide)
         # Within one value it is that value to the last digit: order is kept.
         last = self.quantile(upto)
-        first_rank = below + _ROUNDING
+        first_rank = below + _RANK_ROUNDING
         first = self._value_at(first_rank * self.total)
         first = np.minimum(first, last)
         within = mean.clip(first, last)
@@ -131,7 +131,7 @@ def barycenter(
     return mean
 
 
-_ROUNDING = 1e-12  # of ranks
+_RANK_ROUNDING = 1e-12  # of ranks
 _EXACT = 1e-10  # feasibility of linear programs
 _NONE = 1e-9  # smaller probabilities in the solution of a linear program count as 0
 _MOST_BOXES = 4_000_000  # points times windows, if two rates must agree without randomization

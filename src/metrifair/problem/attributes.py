@@ -18,7 +18,7 @@ from metrifair.problem.tables import (
     UNKNOWN,
     CodedColumn,
     CodedColumns,
-    Column,
+    ColumnArray,
     Table,
     as_array,
     can_be_number,
@@ -197,7 +197,7 @@ def _ascending_cuts(name: str, values: Iterable[float]) -> tuple[float, ...]:
     return tuple(numbers)
 
 
-def in_groups(sensitive_features: Table, cuts: Cuts) -> dict[str, Column]:
+def in_groups(sensitive_features: Table, cuts: Cuts) -> dict[str, ColumnArray]:
     """The columns; those that are cut become names of groups.
 
     >>> in_groups({"age": np.array([20, 40, 25, 70])}, [25, 60])["age"].tolist()
@@ -271,7 +271,7 @@ def remedies_for_numbers(numbers: Sequence[str]) -> list[Remedy]:
     ]
 
 
-def _are_shares(numbers: Column) -> bool:
+def _are_shares(numbers: ColumnArray) -> bool:
     return bool((numbers >= 0).all() and (numbers <= 1).all())
 
 
@@ -301,7 +301,7 @@ def _is_measurement(column: CodedColumn, rows: int | None) -> bool:
     return any(value % 1 != 0 for value in values)
 
 
-def _numbers(name: str, column: Column) -> Floats:
+def _numbers(name: str, column: ColumnArray) -> Floats:
     try:
         values = as_array(name, column).astype(np.float64)
     except DataError:

@@ -69,12 +69,11 @@ def quantile_cuts(
     upto = np.cumsum(share) / share.sum()
     bands = int(np.clip(below[-1] // least, 2, bands))
     cuts = [-1]
+    done = 0  # rows up to the last cut
     for at in np.unique(np.searchsorted(upto, np.arange(1, bands) / bands * (1 - 1e-12))):
-        if (
-            below[at] - (below[cuts[-1]] if len(cuts) > 1 else 0) >= least
-            and below[-1] - below[at] >= least
-        ):
+        if below[at] - done >= least and below[-1] - below[at] >= least:
             cuts.append(at)
+            done = below[at]
     if len(cuts) == 1 and len(distinct) > 1:
         cuts.append(np.minimum(below, below[-1] - below).argmax())
     return np.asarray(distinct[cuts[1:]])

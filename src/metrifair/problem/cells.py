@@ -18,8 +18,8 @@ from metrifair.errors import DataError
 from metrifair.problem.criteria import (
     EVERYONE,
     LABEL,
-    Conditions,
     Criterion,
+    SetConditions,
     Strata,
     label_sets,
     membership_codes,
@@ -58,7 +58,7 @@ class Comparison:
     groups: tuple[str, str] = ("left", "right")
     # the set of labels among which it is made; ``within`` names the control stratum too
     labels: str = "everyone"
-    conditions: Conditions = ()  # what ``within`` names, as values
+    conditions: SetConditions = ()  # what ``within`` names, as values
     # of the two groups; the parts of an intersection are a tuple, the rest is None
     values: tuple[object, ...] = ()
 
@@ -217,12 +217,11 @@ def make_sides(
     sizes = None
     if drawn_from is not None:
         sizes = np.bincount(drawn_from, minlength=cells)
-    rows_of = {
-        key: by_cell[side[0]]
-        if len(side) == 1
-        else np.sort(np.concatenate([by_cell[place] for place in side]))
-        for key, side in distinct.items()
-    }
+    rows_of = {}
+    for key, side in distinct.items():
+        rows_of[key] = by_cell[side[0]]
+        if len(side) > 1:
+            rows_of[key] = np.sort(np.concatenate([by_cell[place] for place in side]))
     sides = []
     for comparison in comparisons:
         blocks = [rows_of[id(side)] for side in comparison.sides]
@@ -406,11 +405,10 @@ def compile_cells(
         "ij,kl->ikjl", sets.member, np.vstack([within.member, np.zeros_like(within.member[:1])])
     )
     member = member.reshape(*member.shape[:2], -1)  # (label patterns, strata + 1, sets)
-    groups = (
-        [attribute.codes + 1 for attribute in attributes]
-        if combinations is None
-        else [len(combinations)]
-    )
+    if combinations is None:
+        groups = [attribute.codes + 1 for attribute in attributes]
+    else:
+        groups = [len(combinations)]
     shape = *member.shape[:2], *groups
     if prod(shape) * member.shape[-1] > _LARGEST_TABLE:
         raise DataError(
@@ -423,11 +421,10 @@ def compile_cells(
     code_roles = [
         np.arange(attribute.codes) * (not attribute.is_number) for attribute in attributes
     ]
-    roles = (
-        _roles(member, code_roles)
-        if combinations is None
-        else _roles_of(combinations, member, code_roles)
-    )
+    if combinations is None:
+        roles = _roles(member, code_roles)
+    else:
+        roles = _roles_of(combinations, member, code_roles)
     table = _cell_table(roles, shape)
     comparisons: list[Comparison] = []
     for (a, attribute), (j, names) in product(
@@ -455,7 +452,7 @@ def compile_cells(
     )
 
 
-def _named_sets(sets: Strata, within: Strata) -> Iterator[tuple[str, str, Conditions]]:
+def _named_sets(sets: Strata, within: Strata) -> Iterator[tuple[str, str, SetConditions]]:
     """The labels, the name and the conditions of each set within each stratum."""
     strata = list(zip(within.names, within.conditions, strict=True))
     for labels, of_labels in zip(sets.names, sets.conditions, strict=True):

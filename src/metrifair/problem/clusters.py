@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 
-from metrifair.problem.tables import Column, distinct, is_missing
+from metrifair.problem.tables import ColumnArray, distinct, is_missing
 from metrifair.support.arrays import Booleans, Integers, distinct_codes
 
 _MOST_PER_ID = 20  # rows of one id on average: beyond, a column such as state_id is a category
@@ -34,7 +34,7 @@ def repeats(rows: int, values: int) -> bool:
     return values > 0 and 1 < rows / values <= _MOST_PER_ID
 
 
-def cluster_codes(column: Column) -> Integers:
+def cluster_codes(column: ColumnArray) -> Integers:
     """The cluster of each row; a row whose value is missing is its own cluster.
 
     Clusters are numbered by their first rows: splits are then the same for every spelling and type

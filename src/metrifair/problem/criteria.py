@@ -135,7 +135,7 @@ def criterion_named(criterion: str | Criterion) -> Criterion:
 _MOST_OVERLAPPING_SETS = 12
 
 
-Conditions: TypeAlias = tuple[tuple[str, object], ...]
+SetConditions: TypeAlias = tuple[tuple[str, object], ...]
 """The conditions of a set: pairs of a column, or "label", and its value; a tuple: one of its
 values.
 
@@ -153,13 +153,13 @@ class Strata(NamedTuple):
     names: tuple[str, ...]
     # of the columns in each stratum; None: of sets by label
     values: tuple[object, ...] | None = None
-    conditions: tuple[Conditions, ...] = ()  # of each set
+    conditions: tuple[SetConditions, ...] = ()  # of each set
 
 
 def separate_strata(
     names: Sequence[str],
     values: Sequence[object] | None = None,
-    conditions: Sequence[Conditions] | None = None,
+    conditions: Sequence[SetConditions] | None = None,
 ) -> Strata:
     """Strata that are themselves the sets."""
     if conditions is None:

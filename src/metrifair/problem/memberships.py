@@ -18,7 +18,7 @@ import numpy as np
 from metrifair.errors import DataError
 from metrifair.problem.tables import (
     UNKNOWN,
-    Column,
+    ColumnArray,
     Table,
     as_array,
     columns,
@@ -46,7 +46,7 @@ _ASSUMPTIONS: dict[Labels | None, Assumption] = {
     "independent": "scores_and_labels",
     "included": "labels_included",
 }
-_ROUNDING = 1e-6  # by which the probabilities of a row of a confusion matrix may miss 1
+_MATRIX_ROUNDING = 1e-6  # by which the probabilities of a row of a confusion matrix may miss 1
 # by which those of a row of the data may: columns with few digits are divided by their sum
 _DIGITS = 0.01 + 1e-9
 # of a confusion matrix: beyond, errors of the observed groups grow too much
@@ -317,7 +317,7 @@ def probability_name(attribute: str) -> str:
     return f"P({attribute})"
 
 
-def group_columns(sensitive_features: Table | GroupProbabilities) -> dict[str, Column]:
+def group_columns(sensitive_features: Table | GroupProbabilities) -> dict[str, ColumnArray]:
     """The columns of groups by attribute; or those of their probabilities, and of the groups that
     are known.
 
@@ -356,12 +356,15 @@ def probability_columns(proxy: GroupProbabilities) -> dict[str, str]:
 
 def _column_names(table: Any) -> dict[str, str] | None:
     """The columns that a list or dict names, by group; None if the table contains values."""
-    named = isinstance(table, Mapping | list | tuple)
-    if not named or not all(
-        isinstance(name, str) for name in (table.values() if isinstance(table, Mapping) else table)
-    ):
+    if isinstance(table, Mapping):
+        names = list(table.values())
+    elif isinstance(table, list | tuple):
+        names = list(table)
+    else:
         return None
-    return {str(group): table[group] if isinstance(table, Mapping) else group for group in table}
+    if not all(isinstance(name, str) for name in names):
+        return None
+    return {str(group): name for group, name in zip(table, names, strict=True)}
 
 
 def proxy_columns(proxy: GroupProbabilities) -> tuple[str, ...]:
@@ -376,7 +379,9 @@ def further_columns(proxy: GroupProbabilities) -> dict[str, Any]:
 
 
 def with_values(
-    proxy: GroupProbabilities, numbers: Callable[[str], Floats], values: Callable[[str], Column]
+    proxy: GroupProbabilities,
+    numbers: Callable[[str], Floats],
+    values: Callable[[str], ColumnArray],
 ) -> GroupProbabilities:
     """The same with the values of its columns: ``numbers`` and ``values`` read a column by name."""
     table = {group: numbers(name) for group, name in probability_columns(proxy).items()}
@@ -405,7 +410,7 @@ def _inverse(confusion: Any, groups: int) -> Floats:
     """
     matrix = np.asarray(as_array("confusion", confusion), dtype=np.float64)
     rows_sum = matrix.shape == (groups, groups) and np.allclose(
-        matrix.sum(1), 1, rtol=0, atol=_ROUNDING
+        matrix.sum(1), 1, rtol=0, atol=_MATRIX_ROUNDING
     )
     if not rows_sum or not (matrix >= 0).all():
         raise DataError(

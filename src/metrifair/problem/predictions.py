@@ -15,13 +15,13 @@ from metrifair.problem.attributes import remedies_for_numbers
 from metrifair.problem.criteria import SCORES, Criterion, ScoreFunction
 from metrifair.problem.losses import REGRESSION_LOSSES, log_clipped, log_losses, logits, tied
 from metrifair.problem.problem import Problem, Scheme
-from metrifair.problem.spelling import MISSING
+from metrifair.problem.spelling import MISSING_WORDS
 from metrifair.problem.tables import (
-    Column,
+    CodedColumn,
+    ColumnArray,
     Table,
     as_array,
     can_be_number,
-    codes,
     columns,
     frame_names,
     one_column,
@@ -84,7 +84,7 @@ def _positive_class(classes: Sequence[object], problem: Problem, pos_label: obje
     return place
 
 
-def _precision(column: Column, y_pred: Table) -> np.dtype[Any]:
+def _precision(column: ColumnArray, y_pred: Table) -> np.dtype[Any]:
     """The precision of the input: float64, unless scores are shorter floats."""
     if isinstance(y_pred, list | tuple) and y_pred and isinstance(y_pred[0], np.floating):
         return np.result_type(*{type(value) for value in y_pred})
@@ -227,7 +227,7 @@ def _group_numbers(problem: Problem) -> NDArray[Any]:
     return np.array(groups, dtype=np.float64)
 
 
-def _score_columns(y_pred: Table, problem: Problem) -> list[Column]:
+def _score_columns(y_pred: Table, problem: Problem) -> list[ColumnArray]:
     """The columns of predictions; a DataError if they are several models or no numbers."""
     if isinstance(y_pred, Mapping):
         raise DataError(
@@ -243,7 +243,7 @@ def _score_columns(y_pred: Table, problem: Problem) -> list[Column]:
     return [as_array("y_pred", column) for column in parts]
 
 
-def _check_numbers(column: Column, problem: Problem) -> None:
+def _check_numbers(column: ColumnArray, problem: Problem) -> None:
     """Raise a DataError for text among predictions: decisions, numbers as text, or some wrong
     values.
     """
@@ -302,7 +302,7 @@ def look_like_decisions(values: Sequence[object]) -> bool:
     known = [
         value
         for value in values
-        if not (isinstance(value, str) and value.strip().lower() in MISSING)
+        if not (isinstance(value, str) and value.strip().lower() in MISSING_WORDS)
     ]
     return 0 < len(known) <= _LISTED and all(map(_is_word, known))
 
@@ -457,7 +457,9 @@ def _call_score(score: ScoreFunction, prediction: Floats, target: NDArray[Any]) 
     return np.asarray(scores, dtype=np.float64)
 
 
-def class_scores(values: Column, scheme: Scheme, *, classes: Column | None = None) -> Floats:
+def class_scores(
+    values: ColumnArray, scheme: Scheme, *, classes: ColumnArray | None = None
+) -> Floats:
     """Scores by class of a model's output: (n,) of the positive of two classes, else (n, classes).
 
     ``values`` are probabilities or margins, one column for each class, or one margin of the second
@@ -479,9 +481,9 @@ def class_scores(values: Column, scheme: Scheme, *, classes: Column | None = Non
             "all its classes"
         )
     by_name = len(labels) > 1 and classes is not None
-    place = (
-        codes("classes_ of the model", np.asarray(classes), labels) if by_name else np.arange(count)
-    )
+    place = np.arange(count)
+    if by_name:
+        place = CodedColumn("classes_ of the model", np.asarray(classes)).places(labels)
     if output.ndim == 1:
         if place[1] == scheme.positive:
             return output

@@ -51,7 +51,7 @@ from metrifair.problem.tables import (
     UNKNOWN,
     CodedColumn,
     CodedColumns,
-    Column,
+    ColumnArray,
     Table,
     as_array,
     categories,
@@ -637,7 +637,7 @@ class _Rows(NamedTuple):
     outcome: str
     groups: dict[str, CodedColumn] | None
     controls: dict[str, CodedColumn] | None
-    clusters: Column | None
+    clusters: ColumnArray | None
 
 
 def _rows_with_weight(inputs: Inputs) -> _Rows:

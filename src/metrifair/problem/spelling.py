@@ -4,14 +4,14 @@ No NumPy here: ``metrifair --help`` needs these words.
 """
 
 # in lower case: not a number, label or target
-MISSING = ("", "na", "n/a", "nan", "null", "none", "?")
+MISSING_WORDS = ("", "na", "n/a", "nan", "null", "none", "?")
 # A leading zero makes text a code, such as 02139; a plus, or an underscore, which Python ignores,
 # makes it a name.
 NUMBER = r"-?(?!0\d)(?:\d{1,301}(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?"
 CODE = r"^[+-]?0\d"
 COMMA = r"^\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*$"  # a number with a decimal comma
 UNKNOWN_NAMES = (
-    *MISSING,
+    *MISSING_WORDS,
     "-",
     "NIL",
     "Unknown",

@@ -27,7 +27,7 @@ Table: TypeAlias = "Columns | Mapping[str, Columns]"
 """Data of users: a data frame or series of any library, an array, lists, or a dictionary of
 columns.
 """
-Column: TypeAlias = NDArray[Any]
+ColumnArray: TypeAlias = NDArray[Any]
 Row = TypeVar("Row")
 Backend: TypeAlias = Literal["polars", "pandas", "pyarrow", "modin", "cudf"]
 
@@ -46,7 +46,7 @@ _LISTED = 5
 LONGEST_NAME = 10_000  # characters of the name of a group, a stratum or a label
 
 
-def columns(name: str, table: Table) -> dict[str, Column]:
+def columns(name: str, table: Table) -> dict[str, ColumnArray]:
     """The columns of a table by name; a single column is named after itself, or else ``name``.
 
     >>> columns("group", np.array([[1, 7], [2, 8]]))
@@ -55,7 +55,7 @@ def columns(name: str, table: Table) -> dict[str, Column]:
     return {key: _usable(key, part) for key, part in _columns(name, table).items()}
 
 
-def _usable(name: str, column: Column) -> Column:
+def _usable(name: str, column: ColumnArray) -> ColumnArray:
     """A column as all rooms read it; a DataError for durations and bytes, which are neither
     names nor numbers.
     """
@@ -71,7 +71,7 @@ def _usable(name: str, column: Column) -> Column:
     return plain
 
 
-def _kinds_in(array: Column) -> set[type]:
+def _kinds_in(array: ColumnArray) -> set[type]:
     """The types of an array's values."""
     if array.dtype.kind != "O":
         return {array.dtype.type}
@@ -116,7 +116,7 @@ def _shown(value: object) -> str:
     return repr(bytes(value) if isinstance(value, bytes) else value)
 
 
-def _columns(name: str, table: Table) -> dict[str, Column]:
+def _columns(name: str, table: Table) -> dict[str, ColumnArray]:
     table = _in_memory(table)
     native = _native_columns(name, table)
     if native is not None:
@@ -311,12 +311,12 @@ def _is_sparse(table: Table) -> bool:
     return sparse is not None and bool(sparse.issparse(table))
 
 
-def one_column(name: str, table: Table) -> Column:
+def one_column(name: str, table: Table) -> ColumnArray:
     """The only column of a table."""
     return only_column(name, columns(name, table))
 
 
-def only_column(name: str, by_name: Mapping[str, Column]) -> Column:
+def only_column(name: str, by_name: Mapping[str, ColumnArray]) -> ColumnArray:
     """The column of a table that may have one only."""
     values = list(by_name.values())
     if len(values) != 1:
@@ -324,22 +324,21 @@ def only_column(name: str, by_name: Mapping[str, Column]) -> Column:
     return values[0]
 
 
-def _values(series: nw.Series[Any]) -> Column:
+def _values(series: nw.Series[Any]) -> ColumnArray:
     if series.dtype.is_numeric():
         return series.to_numpy()
     return np.array(series.to_list(), dtype=object)
 
 
-def as_array(name: str, values: Any) -> Column:
+def as_array(name: str, values: Any) -> ColumnArray:
     """A NumPy array of the input: a list, an array, or a column of any data frame."""
     values = _in_memory(values)
     native = _native(name, values)
     try:
-        array = (
-            np.asarray(values)
-            if native is None or hasattr(native, "columns")
-            else native.to_numpy()
-        )
+        if native is None or hasattr(native, "columns"):
+            array = np.asarray(values)
+        else:
+            array = native.to_numpy()
     except ValueError:
         raise DataError(
             f"{name} must contain numbers, or rows of one length, got {values!r}"
@@ -350,7 +349,7 @@ def as_array(name: str, values: Any) -> Column:
     return _as_numbers(name, array)
 
 
-def _as_numbers(name: str, array: Column) -> Column:
+def _as_numbers(name: str, array: ColumnArray) -> ColumnArray:
     """Numbers of a column of objects or text; a DataError names the first value that is none,
     and its row.
     """
@@ -396,7 +395,7 @@ def can_be_number(value: object) -> bool:
     return True
 
 
-def check_exact(name: str, array: Column) -> None:
+def check_exact(name: str, array: ColumnArray) -> None:
     """Raise a DataError for numbers that floats cannot represent: complex ones, and long
     integers.
     """
@@ -425,13 +424,13 @@ def check_exact(name: str, array: Column) -> None:
         )
 
 
-def _first(array: Column) -> str:
+def _first(array: ColumnArray) -> str:
     if array.size:
         return repr(array.flat[:1].tolist()[0])
     return "nothing"
 
 
-def is_missing(column: Column) -> Booleans:
+def is_missing(column: ColumnArray) -> Booleans:
     """True at None, NaN, NaT and pandas' NA."""
     if column.dtype.kind == "f":
         return np.isnan(column)
@@ -479,7 +478,7 @@ class CodedColumn:
     """
 
     def __init__(
-        self, name: str, column: Column, coding: tuple[list[Any], Integers] | None = None
+        self, name: str, column: ColumnArray, coding: tuple[list[Any], Integers] | None = None
     ) -> None:
         self.name = name
         self.column = column
@@ -519,7 +518,7 @@ class CodedColumn:
         return is_missing(self.column)
 
     @property
-    def present(self) -> Column:
+    def present(self) -> ColumnArray:
         """The values of rows that have one."""
         return self.column[~self.missing]
 
@@ -530,6 +529,9 @@ class CodedColumn:
     def levels(self) -> tuple[object, ...]:
         """Distinct values that are not missing, in ascending order; those that name bands of a
         number, in its order.
+
+        >>> CodedColumn("age", np.array([">60", "≤8.5", None, "(8.5,60]"], dtype=object)).levels()
+        ('≤8.5', '(8.5,60]', '>60')
         """
         if self.column.dtype.kind in "iu":  # in order, and without a name
             return tuple(self.values)
@@ -618,16 +620,6 @@ def _text_coding(series: nw.Series[Any]) -> tuple[list[Any], Integers] | None:
     return None
 
 
-def levels(name: str, column: Column) -> tuple[object, ...]:
-    """Distinct values that are not missing, in ascending order; those that name bands of a number,
-    in its order.
-
-    >>> levels("age", np.array([">60", "≤8.5", None, "(8.5,60]"], dtype=object))
-    ('≤8.5', '(8.5,60]', '>60')
-    """
-    return CodedColumn(name, column).levels()
-
-
 def check_lengths(name: str, values: Iterable[object]) -> None:
     """Raise a DataError if a text is too long for a name: it is repeated in every comparison, table
     and page.
@@ -650,14 +642,7 @@ def _check_length(name: str, longest: int) -> None:
         )
 
 
-def codes(name: str, column: Column, known: Sequence[object]) -> Integers:
-    """The place of each value among the known ones, -1 where it is missing; another value is an
-    error.
-    """
-    return CodedColumn(name, column).places(known)
-
-
-def spelled_as(known: Sequence[object], column: Column) -> list[object]:
+def spelled_as(known: Sequence[object], column: ColumnArray) -> list[object]:
     """The values of a column in the spelling of the known ones; None if one is missing, and others
     as they are.
 
@@ -675,7 +660,7 @@ def spelled_as(known: Sequence[object], column: Column) -> list[object]:
     ]
 
 
-def distinct(column: Column) -> tuple[list[Any], Integers]:
+def distinct(column: ColumnArray) -> tuple[list[Any], Integers]:
     """The distinct values, and the place of each row's value among them.
 
     Objects are in the order of their first rows, other values are in ascending order.
@@ -765,7 +750,10 @@ def _rows(table: Any) -> int | None:
 
 def _indexes(table: Any) -> Iterator[Any]:
     """The pandas index of a table, or those of its columns."""
-    for part in table.values() if isinstance(table, Mapping) else [table]:
+    parts: Iterable[Any] = [table]
+    if isinstance(table, Mapping):
+        parts = table.values()
+    for part in parts:
         native = _native("the table", part)
         if native is not None and native.implementation.is_pandas_like():
             yield part.index

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from metrifair.problem.spelling import COMMA, MISSING, NUMBER
+from metrifair.problem.spelling import COMMA, MISSING_WORDS, NUMBER
 
 Value: TypeAlias = bool | int | float | str | tuple[Any, ...] | None
 """A canonical value: equal to another one if and only if both are the same group, label or
@@ -148,7 +148,9 @@ def decimal_comma_in(values: Iterable[object]) -> str | None:
     commas = []
     known = 0
     for value in values:
-        if is_missing_value(value) or (isinstance(value, str) and value.strip().lower() in MISSING):
+        if is_missing_value(value) or (
+            isinstance(value, str) and value.strip().lower() in MISSING_WORDS
+        ):
             continue
         known += 1
         if isinstance(value, str) and _COMMA.match(value):

@@ -18,8 +18,8 @@ from metrifair.errors import DataError
 from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import Interval
 from metrifair.report.html import (
-    Json,
     Markup,
+    PageJson,
     element,
     joined,
 )
@@ -206,7 +206,7 @@ def short(
     return rounded if math.isfinite(rounded) else None
 
 
-def axis_json(scale: Axis) -> Json:
+def axis_json(scale: Axis) -> PageJson:
     """An axis as JSON for the page."""
     return {"low": scale.low, "high": scale.high, "ticks": [[at, text] for at, text in scale.ticks]}
 
@@ -247,15 +247,19 @@ def grid_json(grid: Sequence[float]) -> list[float | None]:
     return [short(score, digits=min(6 + more, 17)) for score in grid]
 
 
-def gap_json(gap: Gap | None) -> Json:
+def gap_json(gap: Gap | None) -> PageJson:
     """Where a gap is marked, and the sentence about it."""
     if gap is None:
         return None
-    ends: dict[str, Json] = {"x": short(gap.score), "low": short(gap.low), "high": short(gap.high)}
+    ends: dict[str, PageJson] = {
+        "x": short(gap.score),
+        "low": short(gap.low),
+        "high": short(gap.high),
+    }
     return {**ends, "text": gap.text, "size": number_text(gap.size)}
 
 
-def _values(values: Sequence[float] | None) -> Json:
+def _values(values: Sequence[float] | None) -> PageJson:
     return None if values is None else [short(value, digits=4) for value in values]
 
 
@@ -380,7 +384,9 @@ def _line(
         parts.append(
             element("polyline", name, class_=f"group c{color} d{dash}", points=path(line.points))
         )
-    for point in line.points if line.dots else ():
+    if not line.dots:
+        return parts
+    for point in line.points:
         across, down = at(*point)
         parts.append(element("circle", class_=f"fill c{color}", cx=across, cy=down, r="3"))
     return parts

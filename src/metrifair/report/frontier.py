@@ -19,8 +19,8 @@ from metrifair.report.charts import (
     widest_gap,
 )
 from metrifair.report.html import (
-    Json,
     Markup,
+    PageJson,
     Section,
     document,
     element,
@@ -60,7 +60,7 @@ _SCRIPTS = ("frontier.js", "panels.js")
 # at which a curve is drawn
 _MOST_SCORES = 240
 _FEWEST_SCORES = 24
-_ROUNDING = 1e-6
+_GAP_ROUNDING = 1e-6
 
 
 def frontier_html(view: FrontierView, *, most_numbers: int = 110_000) -> str:
@@ -108,7 +108,7 @@ def frontier_section(view: FrontierView, *, most_numbers: int = 110_000) -> Sect
     return Section(Markup(resource("frontier.html")), "data", content, _SCRIPTS)
 
 
-def page_content(view: FrontierView, *, most_numbers: int = 110_000) -> dict[str, Json]:
+def page_content(view: FrontierView, *, most_numbers: int = 110_000) -> dict[str, PageJson]:
     """Everything the page shows; the curves in at most about so many numbers, of 6 to 7 characters
     each.
 
@@ -149,7 +149,7 @@ def page_content(view: FrontierView, *, most_numbers: int = 110_000) -> dict[str
     }
 
 
-def _headline(view: FrontierView, point: Point) -> Json:
+def _headline(view: FrontierView, point: Point) -> PageJson:
     """The three figures a glance should give: utility, unfairness, strength."""
     strength, *_ = figure_lines(view, point)
     return [
@@ -159,7 +159,7 @@ def _headline(view: FrontierView, point: Point) -> Json:
     ]
 
 
-def _row(view: FrontierView, row: FrontierRow) -> Json:
+def _row(view: FrontierView, row: FrontierRow) -> PageJson:
     reference = next((candidate for candidate in view.rows if candidate.usable), row)
     brief = ", ".join(f"{view.label(key)} {row.figures[key].text}" for key in view.keys[:3])
     brief += f"; {row.mark}" if row.mark else ""
@@ -194,7 +194,7 @@ def _row(view: FrontierView, row: FrontierRow) -> Json:
     }
 
 
-def _figure(view: FrontierView, key: str, row: FrontierRow, reference: FrontierRow) -> Json:
+def _figure(view: FrontierView, key: str, row: FrontierRow, reference: FrontierRow) -> PageJson:
     """One figure of a row beside that of the reference row; better or worse, if its direction
     is known.
     """
@@ -207,11 +207,9 @@ def _figure(view: FrontierView, key: str, row: FrontierRow, reference: FrontierR
     direction = -1 if less else int(utility is not None)
     change = None if figure.value is None or base.value is None else figure.value - base.value
     gain = (change or 0.0) * direction
-    seeds = (
-        f" over {count_text(len(row.points) - row.failed, 'seed')}"
-        if figure.bounds_text and figure.over_seeds
-        else ""
-    )
+    seeds = ""
+    if figure.bounds_text and figure.over_seeds:
+        seeds = f" over {count_text(len(row.points) - row.failed, 'seed')}"
     trend = ""
     if abs(gain) > 0.0005:
         trend = "better" if gain > 0 else "worse"
@@ -224,10 +222,10 @@ def _figure(view: FrontierView, key: str, row: FrontierRow, reference: FrontierR
     }
 
 
-def _frontier(view: FrontierView, at: Mapping[float | tuple[str, float], int]) -> Json:
+def _frontier(view: FrontierView, at: Mapping[float | tuple[str, float], int]) -> PageJson:
     x, y = frontier_axes(view)
 
-    def place(point: Point | None) -> dict[str, Json] | None:
+    def place(point: Point | None) -> dict[str, PageJson] | None:
         return (
             None if point is None else {"x": short(view.gap(point)), "y": short(view.value(point))}
         )
@@ -261,7 +259,7 @@ def _frontier(view: FrontierView, at: Mapping[float | tuple[str, float], int]) -
     }
 
 
-def _constant_lines(view: FrontierView) -> Json:
+def _constant_lines(view: FrontierView) -> PageJson:
     """The constant predictor's figures; it has no strength and no seed."""
     if view.baseline is None:
         return []
@@ -272,7 +270,7 @@ def _constant_lines(view: FrontierView) -> Json:
     ]
 
 
-def _table(view: FrontierView) -> Json:
+def _table(view: FrontierView) -> PageJson:
     columns = row_columns(view)
     rows = [
         [
@@ -288,7 +286,7 @@ def _table(view: FrontierView) -> Json:
     }
 
 
-def _distributions(view: FrontierView, most_numbers: int) -> Json:
+def _distributions(view: FrontierView, most_numbers: int) -> PageJson:
     """Curves by row of the table. Rows can share a grid, so grids are numbered and kept once."""
     curves_by_row = [view.curves.get(row.place) for row in view.rows]
     scores = [
@@ -299,13 +297,13 @@ def _distributions(view: FrontierView, most_numbers: int) -> Json:
     count = sum(1 + 2 * len(view.group_names) for curves in curves_by_row if curves)
     most = max(_FEWEST_SCORES, min(_MOST_SCORES, most_numbers // max(count, 1)))
     grids: dict[tuple[float, ...], int] = {}
-    rows: list[Json] = []
+    rows: list[PageJson] = []
     for curves in curves_by_row:
         drawn = None if curves is None else curves_json(thin_curves(curves, most), view.group_names)
         rows.append(drawn and {**drawn, "grid": grids.setdefault(tuple(drawn["grid"]), len(grids))})
     gaps = [None if curves is None else widest_gap(curves) for curves in curves_by_row]
     differs = any(
-        gap is not None and abs(gap.size - row.points[0].unfairness) > _ROUNDING
+        gap is not None and abs(gap.size - row.points[0].unfairness) > _GAP_ROUNDING
         for gap, row in zip(gaps, view.rows, strict=True)
     )
     return {
@@ -329,7 +327,9 @@ def front_line(
     ((0.1, 0.8), (0.4, 0.8), (0.4, 0.9))
     """
     corners: list[tuple[float, float]] = []
-    for point in view.front if front is None else front:
+    if front is None:
+        front = view.front
+    for point in front:
         if corners:
             corners.append((view.gap(point), corners[-1][1]))
         corners.append((view.gap(point), view.value(point)))

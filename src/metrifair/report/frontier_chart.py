@@ -113,7 +113,9 @@ def _draw_points(axes: Axes, view: FrontierView, kind: str, points: Sequence[Poi
         label=kind,
         zorder=3,
     )
-    for point in points if look.intervals else ():
+    if not look.intervals:
+        return
+    for point in points:
         across = point.intervals.get(view.gap_key)
         up = point.intervals.get(view.key)
         if across is not None:

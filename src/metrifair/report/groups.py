@@ -26,8 +26,8 @@ from metrifair.report.html import (
 )
 from metrifair.support.provenance import Provenance
 from metrifair.wording.groups import (
-    FIGURES,
     GROUP_KEYS,
+    OUTCOME_FIGURES,
     gap_columns,
     group_table,
     group_text,
@@ -127,5 +127,5 @@ def group_search_chart(record: SearchRecord, ax: Axes | None) -> ChartDisplay:
         )
         for group in record.listed
     ]
-    x_title = f"Gap of the {FIGURES[record.outcome]}{unit}, from its lower bound"
+    x_title = f"Gap of the {OUTCOME_FIGURES[record.outcome]}{unit}, from its lower bound"
     return draw_intervals(rows, ax, title="", x_title=x_title)

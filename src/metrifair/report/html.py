@@ -27,7 +27,7 @@ from metrifair.wording.page_texts import PAGE_TEXTS
 from metrifair.wording.provenance import provenance_lines
 from metrifair.wording.tables import Column
 
-Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
+PageJson = None | bool | int | float | str | Sequence["PageJson"] | Mapping[str, "PageJson"]
 
 # In JSON these are legal unescaped; in HTML < and & could end the element that contains it.
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
@@ -150,7 +150,7 @@ class Section:
 
     body: Markup
     data: str = ""  # id of the JSON block with the values
-    content: Json = None
+    content: PageJson = None
     scripts: tuple[str, ...] = ()  # none: the markup has all values
 
 
@@ -182,7 +182,7 @@ def document(
     scripted = [section for section in sections if section.scripts]
     own = [f"{{\n{''.join(map(resource, section.scripts))}}}\n" for section in scripted]
     script = "".join([*map(resource, _DRAWING), *own]) if scripted else ""
-    blocks: dict[str, Json] = {"texts": dict(PAGE_TEXTS)} if scripted else {}
+    blocks: dict[str, PageJson] = {"texts": dict(PAGE_TEXTS)} if scripted else {}
     blocks |= {section.data: section.content for section in scripted}
     policy = (
         f"default-src 'none'; script-src {_allowed(script)}; style-src {_allowed(style)}; img-src "
@@ -225,7 +225,7 @@ def origin_list(provenance: Provenance, heading: str = "Where this comes from") 
     )
 
 
-def embedded_json(content: Json) -> str:
+def embedded_json(content: PageJson) -> str:
     """JSON for a script element: no character in it can end the element or begin markup.
 
     >>> print(embedded_json({"name": "</script>"}))

@@ -40,7 +40,7 @@ from metrifair.saving.scoring import (
     xgboost_booster,
 )
 
-KIND = "booster"  # of the file; the record names the booster
+BOOSTER = "booster"  # of the file; the record names the booster
 
 # Allowed text of a parameter: without "=", which would begin another one.
 _WORD = re.compile(r"[\w.,:;+\-/ ()\[\]{}'\"]{0,1000}")
@@ -87,7 +87,7 @@ def make_content(estimator: Any) -> Content:
         _restore(kind, record, safe, classes)  # what could not be read again is not written
     except ModelFileError as error:
         raise DataError(f"this {kind.__name__} cannot be saved: {error}") from error
-    return Content(KIND, record.as_json(), {TREES: np.frombuffer(safe.encode(), dtype=np.uint8)})
+    return Content(BOOSTER, record.as_json(), {TREES: np.frombuffer(safe.encode(), dtype=np.uint8)})
 
 
 def read_booster(kind: type, content: Content) -> Any:

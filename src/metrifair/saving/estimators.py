@@ -43,7 +43,7 @@ from metrifair.support.checks import check_known
 from metrifair.training import Predictor, Scaling
 from metrifair.training.models import Model, Moments, Network, StackedModule
 
-KIND = "estimator"  # of the file; the record names the estimator
+ESTIMATOR = "estimator"  # of the file; the record names the estimator
 
 # Writing
 
@@ -127,7 +127,7 @@ def _content(estimator: BaseEstimator) -> Content:
         left_out=list(fitted.get("left_out_", ())),
     )
     return Content(
-        KIND,
+        ESTIMATOR,
         record.as_json(),
         {name: part.detach().cpu().numpy() for name, part in tensors.items()},
     )

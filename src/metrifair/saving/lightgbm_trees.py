@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from metrifair.errors import ModelFileError
 
-Numbers: TypeAlias = NDArray[Any]
+TreeNumbers: TypeAlias = NDArray[Any]
 
 _MOST_CLASSES = 10_000
 _DEEPEST = 2_000  # LightGBM goes down a tree by recursion where it explains a prediction
@@ -110,7 +110,7 @@ class LightGBMTrees:
     objective: str  # "" if there is none: outputs are then predictions
     features: tuple[str, ...]  # names
     ranges: tuple[str, ...]  # of the features: none, two numbers, or categories
-    trees: tuple[Mapping[str, Numbers], ...]
+    trees: tuple[Mapping[str, TreeNumbers], ...]
     categories: list[list[str | int | float | bool]] | None  # of the columns of a data frame
 
     def text(self) -> str:
@@ -167,7 +167,7 @@ def lightgbm_trees(
         raise ModelFileError(
             f"the outputs of the objective {reprlib.repr(objective)} are no probabilities"
         )
-    trees: list[Mapping[str, Numbers]] = []
+    trees: list[Mapping[str, TreeNumbers]] = []
     for line in filter(None, lines):  # _block takes those of each tree
         if line != f"Tree={len(trees)}":
             raise ModelFileError(
@@ -251,15 +251,17 @@ def _check_objective(objective: str, classes: int) -> None:
         )
 
 
-def _tree(lines: Mapping[str, str], features: int) -> dict[str, Numbers]:
+def _tree(lines: Mapping[str, str], features: int) -> dict[str, TreeNumbers]:
     """The numbers of one tree."""
     leaves, splits = (int(_parse_numbers(lines, name)[0]) for name in ("num_leaves", "num_cat"))
     counts = {"tree": 1, "leaf": leaves, "node": leaves - 1, "category": splits + 1}
     required = _NEEDED if leaves > 1 else ("leaf_value",)
-    tree: dict[str, Numbers] = {}
+    tree: dict[str, TreeNumbers] = {}
     for name, field in _FIELDS.items():
-        # Of a tree without splits LightGBM writes some lines with nothing in them.
-        if name in required or (lines.get(name) if leaves == 1 else name in lines):
+        given = name in lines
+        if leaves == 1:  # LightGBM writes some lines with nothing in them
+            given = bool(lines.get(name))
+        if given or name in required:
             tree[name] = _parse_numbers(lines, name)
             if len(tree[name]) != counts.get(field.per, len(tree[name])):
                 raise ModelFileError(
@@ -275,7 +277,7 @@ def _tree(lines: Mapping[str, str], features: int) -> dict[str, Numbers]:
     return tree
 
 
-def _parse_numbers(lines: Mapping[str, str], name: str) -> Numbers:
+def _parse_numbers(lines: Mapping[str, str], name: str) -> TreeNumbers:
     field = _FIELDS[name]
     if name not in lines:
         raise ModelFileError(f"a tree of LightGBM lacks {name}")
@@ -295,7 +297,7 @@ def _parse_numbers(lines: Mapping[str, str], name: str) -> Numbers:
     return values
 
 
-def _check_shape(tree: Mapping[str, Numbers], nodes: int) -> None:
+def _check_shape(tree: Mapping[str, TreeNumbers], nodes: int) -> None:
     """Every inner node but the first, and every leaf (as -1 - leaf), is the child of exactly
     one earlier node.
     """
@@ -318,7 +320,7 @@ def _check_shape(tree: Mapping[str, Numbers], nodes: int) -> None:
         )
 
 
-def _check_categories(tree: Mapping[str, Numbers], splits: int) -> None:
+def _check_categories(tree: Mapping[str, TreeNumbers], splits: int) -> None:
     categorical = tree["decision_type"] & 1 == 1
     if not splits and not categorical.any():
         if "cat_boundaries" in tree or "cat_threshold" in tree:

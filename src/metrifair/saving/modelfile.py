@@ -33,8 +33,8 @@ FORMAT = 1
 LARGEST_FILE = 2**30
 LARGEST_HEADER = 2**24
 MOST_ARRAYS = 2**16
-MOST_VALUES = 2**20  # commas and brackets in the JSON: bounds what parsing it takes
-DEEPEST = 32  # levels of lists and objects in the JSON
+MOST_HEADER_VALUES = 2**20  # commas and brackets in the JSON: bounds what parsing it takes
+DEEPEST_HEADER = 32  # levels of lists and objects in the JSON
 DTYPES = {
     "float64": "F64",
     "float32": "F32",
@@ -170,18 +170,18 @@ def _digest(data: bytes, at: int) -> bytes:
     return digest.hexdigest().encode()
 
 
-UNKNOWN = "unknown"  # the version of a distribution that is not installed
+UNKNOWN_VERSION = "unknown"  # the version of a distribution that is not installed
 
 
 @cache  # it is read from the disk, and a sweep writes many models
 def installed_version(name: str) -> str:
-    """The version of a distribution; ``UNKNOWN`` if it is not installed."""
+    """The version of a distribution; ``UNKNOWN_VERSION`` if it is not installed."""
     import importlib.metadata  # noqa: PLC0415 (only a file that is written names versions)
 
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
-        return UNKNOWN
+        return UNKNOWN_VERSION
 
 
 def _safetensors(arrays: Mapping[str, NDArray[Any]], metadata: dict[str, str]) -> bytes:
@@ -256,8 +256,8 @@ def _parse_json(text: bytes) -> Json:
     """JSON of bounded size, without repeated keys, and without numbers or text that other
     programs cannot read.
     """
-    if sum(text.count(sign) for sign in (b",", b"[", b"{")) > MOST_VALUES:
-        raise ModelFileError(f"the header contains more than {MOST_VALUES} values")
+    if sum(text.count(sign) for sign in (b",", b"[", b"{")) > MOST_HEADER_VALUES:
+        raise ModelFileError(f"the header contains more than {MOST_HEADER_VALUES} values")
     try:
         parsed: Json = json.loads(
             text,
@@ -274,7 +274,7 @@ def _parse_json(text: bytes) -> Json:
             f"the header is not JSON as metrifair writes it ({str(error)[:120]!r})"
         ) from error
     level = [parsed]
-    for _ in range(DEEPEST):
+    for _ in range(DEEPEST_HEADER):
         inside = [
             node.values() if isinstance(node, dict) else node
             for node in level
@@ -282,7 +282,7 @@ def _parse_json(text: bytes) -> Json:
         ]
         level = [node for nodes in inside for node in nodes]
     if level:
-        raise ModelFileError(f"the header nests its values more than {DEEPEST} levels deep")
+        raise ModelFileError(f"the header nests its values more than {DEEPEST_HEADER} levels deep")
     return parsed
 
 
@@ -320,11 +320,10 @@ class _ArrayPlace(msgspec.Struct, forbid_unknown_fields=True):
 
 def _arrays(entries: Json, body: memoryview) -> dict[str, NDArray[Any]]:
     """The arrays of the file, which lie one after the other and fill it."""
-    places = (
-        {name: entry for name, entry in entries.items() if name != "__metadata__"}
-        if isinstance(entries, dict)
-        else {}
-    )
+    if isinstance(entries, dict):
+        places = {name: entry for name, entry in entries.items() if name != "__metadata__"}
+    else:
+        places = {}
     if len(places) > MOST_ARRAYS:
         raise ModelFileError(
             f"the file contains {len(places)} arrays, more than the {MOST_ARRAYS} that are read"

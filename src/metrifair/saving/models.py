@@ -57,7 +57,7 @@ _MODULES = {  # of the classes that a file may name; the boosters' libraries are
 PIPELINE = "pipeline"
 POSTPROCESSOR = "postprocessor"
 STACK = "stack"
-KINDS = (estimators.KIND, boosters.KIND, POSTPROCESSOR, PIPELINE, STACK)
+KINDS = (estimators.ESTIMATOR, boosters.BOOSTER, POSTPROCESSOR, PIPELINE, STACK)
 
 
 def class_named(name: object) -> Any:
@@ -170,7 +170,7 @@ def _wrapped_model(content: Content, module: torch.nn.Module | None) -> Any:
         last = read_record(PipelineRecord, content.meta, "a pipeline").model
         wrapped = Content(last.kind, last.meta, {})
     kind = class_named(wrapped.meta.get("kind"))
-    if wrapped.kind not in (estimators.KIND, boosters.KIND, STACK) or (
+    if wrapped.kind not in (estimators.ESTIMATOR, boosters.BOOSTER, STACK) or (
         kind is not None and _room(kind) == "postprocessing"
     ):
         raise ModelFileError("a post-processor wraps no other")
@@ -504,7 +504,8 @@ def _assemble_stack(
     (last,) = inner["last"]
     models = {name: inner[name] for name in ("outcome", "group") if inner[name]}
     numeric = is_regressor(kind())
-    if type(last) is not class_named("FairRegressor" if numeric else "FairClassifier"):
+    ours = "FairRegressor" if numeric else "FairClassifier"
+    if type(last) is not class_named(ours):
         raise ModelFileError(f"a {record.kind} does not end with a {type(last).__name__}")
     if any(
         is_regressor(part) != (numeric and name == "outcome")

@@ -494,7 +494,8 @@ def read_scheme(record: SchemeRecord, classes: NDArray[Any] | None) -> Scheme:
     attributes = tuple(map(_attribute, record.attributes))
     strata = None if record.strata is None else _strata(record.strata)
     labels = () if classes is None else tuple(classes.tolist())
-    if record.positive not in (range(len(labels)) if labels else (-1,)):
+    places = range(len(labels)) if labels else (-1,)
+    if record.positive not in places:
         raise ModelFileError(f"scheme.positive must be the place of a class, got {record.positive}")
     if record.compared:
         _check_size(criterion, attributes, len(labels), strata)

@@ -391,7 +391,9 @@ def _parents(tree: _TreeRecord, nodes: int) -> list[int]:
             left = tree.left_children[node]
             right = tree.right_children[node]
             _check((left < 0) == (right < 0), "the children of a node")
-            for child in (left, right) if left >= 0 else ():
+            if left < 0:
+                continue
+            for child in (left, right):
                 _check(0 < child < nodes and parents[child] == -2, "the shape of a tree")
                 parents[child] = node
                 below.append(child)

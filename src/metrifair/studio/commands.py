@@ -15,7 +15,7 @@ READING = ("separator", "decimal", "encoding", "sheet", "missing", "replace", "d
 
 
 @dataclass(frozen=True)
-class Table:
+class TableFile:
     """A file to read: its path, and its name in commands."""
 
     path: Path
@@ -30,25 +30,25 @@ class Command:
     ``is_optional`` marks a command whose refusal is a note: the results of the others remain valid.
     """
 
-    words: tuple[str | Table | Path, ...]
+    words: tuple[str | TableFile | Path, ...]
     is_optional: bool = False
 
     @property
     def arguments(self) -> list[str]:
         """The words as arguments of a process."""
-        return [str(word.path) if isinstance(word, Table) else str(word) for word in self.words]
+        return [str(word.path) if isinstance(word, TableFile) else str(word) for word in self.words]
 
     @property
     def text(self) -> str:
         """The command for a terminal.
 
-        >>> Command(("columns", Table(Path("/tmp/x/a b.csv"), "a b.csv"), "--json", Path("/tmp/columns.json"))).text
+        >>> Command(("columns", TableFile(Path("/tmp/x/a b.csv"), "a b.csv"), "--json", Path("/tmp/columns.json"))).text
         "metrifair columns 'a b.csv' --json columns.json"
         """
         return shlex.join(["metrifair", *map(_shown, self.words)])
 
 
-def _shown(word: str | Table | Path) -> str:
+def _shown(word: str | TableFile | Path) -> str:
     return word if isinstance(word, str) else word.name
 
 
@@ -70,7 +70,7 @@ def _options(choices: Choices, names: Iterable[str]) -> Iterator[str]:
             yield f"{option}={value}"
 
 
-def columns_command(table: Table, reading: Choices) -> Command:
+def columns_command(table: TableFile, reading: Choices) -> Command:
     """List the columns of a file."""
     return Command(("columns", table, *_options(reading, READING), "--json=columns.json"))
 
@@ -99,7 +99,7 @@ def _rates(choices: Choices) -> tuple[str, ...]:
     return ("standard", "reference") if choices.get("standard") == NAMED else ("standard",)
 
 
-def audit_command(table: Table, choices: Choices, *outputs: str) -> Command:
+def audit_command(table: TableFile, choices: Choices, *outputs: str) -> Command:
     """Audit a file; ``outputs`` are options that name files."""
     standard = (*_rates(choices), "details") if choices.get("standard") else ()
     options = _options(
@@ -109,7 +109,7 @@ def audit_command(table: Table, choices: Choices, *outputs: str) -> Command:
     return Command(("audit", table, *options, *outputs))
 
 
-def evidence_command(table: Table, choices: Choices) -> Command:
+def evidence_command(table: TableFile, choices: Choices) -> Command:
     """Write the audit of a file as evidence that others can verify."""
     rates = _rates(choices)
     names = (*AUDIT, "intersectional", *_searched(choices), *rates, "min_cell", *READING)
@@ -117,7 +117,7 @@ def evidence_command(table: Table, choices: Choices) -> Command:
     return Command(("evidence", table, *options, "--out=evidence.zip"))
 
 
-def comparison_commands(before: Table, after: Table, choices: Choices) -> list[Command]:
+def comparison_commands(before: TableFile, after: TableFile, choices: Choices) -> list[Command]:
     """Audit two files, and compare the second with the first."""
     # a comparison has no tables of a standard, and no search
     alone = {**choices, "standard": "", "find_groups": ""}
@@ -133,7 +133,7 @@ def comparison_commands(before: Table, after: Table, choices: Choices) -> list[C
 TRAIN = ("label", "positive", "group", "weight", "id", "ignore", "criterion", "utility")
 
 
-def frontier_command(table: Table, choices: Choices, ledger: Path, *outputs: str) -> Command:
+def frontier_command(table: TableFile, choices: Choices, ledger: Path, *outputs: str) -> Command:
     """Train families of models; the ledger stores finished models."""
     options = _options(
         {**choices, "ignore": _ignored(choices)}, (*TRAIN, "families", "budget", *READING)
@@ -162,12 +162,14 @@ def not_features(choices: Choices) -> list[str]:
     return list(dict.fromkeys(name for name in roles if name))
 
 
-def training_command(table: Table, choices: Choices, ledger: Path) -> Command:
+def training_command(table: TableFile, choices: Choices, ledger: Path) -> Command:
     """Train families of models and show the trade-off."""
     return frontier_command(table, choices, ledger, "--html=frontier.html", "--json=frontier.json")
 
 
-def choice_commands(table: Table, choices: Choices, ledger: Path, *, score: str) -> list[Command]:
+def choice_commands(
+    table: TableFile, choices: Choices, ledger: Path, *, score: str
+) -> list[Command]:
     """Choose a model by its limit, audit predictions by models without the rows, and write its
     card and its graph.
     """
@@ -181,7 +183,7 @@ def choice_commands(table: Table, choices: Choices, ledger: Path, *, score: str)
     audited = {name: choices.get(name) for name in ("group", "label", "positive", "weight")} | {
         "score": score
     }
-    held_out = Table(Path("held-out.csv"), "held-out.csv")
+    held_out = TableFile(Path("held-out.csv"), "held-out.csv")
     return [
         frontier_command(table, choices, ledger, limit, *outputs),
         audit_command(held_out, audited, "--html=held-out.html", "--json=held-out.json"),

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from metrifair.criteria import CRITERIA
 
-PAGE_TEXTS = {
+STUDIO_TEXTS = {
     "studio": "metrifair studio",
     "studio_of": "{file} – metrifair studio",
     "title": "Audit and train without code",

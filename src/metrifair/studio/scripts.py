@@ -5,31 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from metrifair.studio.commands import AUDIT, NAMED, READING, Choices, Table, not_features
+from metrifair.studio.commands import AUDIT, NAMED, READING, Choices, TableFile, not_features
 
-Columns: TypeAlias = Sequence[Mapping[str, Any]]
+ShownColumns: TypeAlias = Sequence[Mapping[str, Any]]
 """The facts of each column that ``metrifair columns`` writes."""
 
 
-def audit_python(table: Table, choices: Choices) -> str:
+def audit_python(table: TableFile, choices: Choices) -> str:
     """Python that audits as ``audit_command`` does."""
     details = ", details=True" if choices.get("standard") else ""
     return _audit_script(table, choices, f"to_html('report.html'{details})")
 
 
-def pdf_python(table: Table, choices: Choices) -> str:
+def pdf_python(table: TableFile, choices: Choices) -> str:
     """Python that prints the report of the audit."""
     details = ", details=True" if choices.get("standard") else ""
     return _audit_script(table, choices, f"to_pdf('report.pdf'{details})")
 
 
-def evidence_python(table: Table, choices: Choices) -> str:
+def evidence_python(table: TableFile, choices: Choices) -> str:
     """Python that writes evidence as ``evidence_command`` does."""
     min_cell = f", min_cell={choices['min_cell']}" if choices.get("min_cell") else ""
     return _audit_script(table, choices, f"to_evidence('evidence.zip'{min_cell})")
 
 
-def _audit_script(table: Table, choices: Choices, call: str) -> str:
+def _audit_script(table: TableFile, choices: Choices, call: str) -> str:
     """An audit, with the tables of a standard if one is chosen, and the call that writes it."""
     rates = f".rates({_standard(choices)})" if choices.get("standard") else ""
     lines = [f"audit = {_audit_call(table, choices)}"]
@@ -48,7 +48,7 @@ def _standard(choices: Choices) -> str:
     return f"{name}, reference={groups!r}"
 
 
-def _search_lines(table: Table, choices: Choices) -> Iterable[str]:
+def _search_lines(table: TableFile, choices: Choices) -> Iterable[str]:
     """Lines that search the rows of the audit for groups, as ``--find-groups`` does."""
     used = [choices[role] for role in ("score", "label", "weight") if choices.get(role)]
     score = f"table[{choices['score']!r}]"
@@ -77,7 +77,7 @@ def _search_lines(table: Table, choices: Choices) -> Iterable[str]:
     yield "audit = audit.with_groups(search)"
 
 
-def comparison_python(before: Table, after: Table, choices: Choices) -> str:
+def comparison_python(before: TableFile, after: TableFile, choices: Choices) -> str:
     """Python that compares as ``comparison_commands`` do."""
     return _script(
         f"before = {_audit_call(before, choices)}",
@@ -86,12 +86,12 @@ def comparison_python(before: Table, after: Table, choices: Choices) -> str:
     )
 
 
-def training_python(table: Table, choices: Choices, columns: Columns) -> str:
+def training_python(table: TableFile, choices: Choices, columns: ShownColumns) -> str:
     """Python that trains as ``training_command`` does."""
     return _script(*_training(table, choices, columns), "front.to_html('frontier.html')")
 
 
-def choice_python(table: Table, choices: Choices, columns: Columns, *, score: str) -> str:
+def choice_python(table: TableFile, choices: Choices, columns: ShownColumns, *, score: str) -> str:
     """Python that trains, chooses and audits as ``choice_commands`` do."""
     roles = {
         name: choices[name]
@@ -128,7 +128,7 @@ def _call(name: str, *arguments: str) -> str:
     return "\n".join([f"{name}(", *(f"    {argument}," for argument in arguments), ")"])
 
 
-def _audit_call(table: Table, choices: Choices) -> str:
+def _audit_call(table: TableFile, choices: Choices) -> str:
     return _call(
         "metrifair.audit_file",
         repr(table.name),
@@ -158,7 +158,7 @@ def _reading_argument(choices: Choices) -> Iterable[str]:
     return [f"reading=metrifair.ReadOptions({reading})"] if reading else []
 
 
-def _training(table: Table, choices: Choices, columns: Columns) -> Iterable[str]:
+def _training(table: TableFile, choices: Choices, columns: ShownColumns) -> Iterable[str]:
     """Lines that read the file and train the families that were tried."""
     kinds = {column["name"]: column["kind"] for column in columns}
     texts = [name for name in choices["group"] if kinds[name] != "number"]
@@ -185,7 +185,7 @@ def _training(table: Table, choices: Choices, columns: Columns) -> Iterable[str]
     yield f"front = {_call('metrifair.frontier', *arguments)}"
 
 
-def _positive(choices: Choices, columns: Columns) -> Iterable[str]:
+def _positive(choices: Choices, columns: ShownColumns) -> Iterable[str]:
     """The argument of the positive label, as a value of its column; none if no label was chosen."""
     positive = choices.get("positive")
     if positive:

@@ -29,10 +29,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from metrifair.errors import DataError
 from metrifair.studio.access import Access, Ticket, write_redirect
-from metrifair.studio.commands import Choices, Table
+from metrifair.studio.commands import Choices, TableFile
 from metrifair.studio.folders import private_folder, remove_dead_folders
-from metrifair.studio.page_texts import PAGE_TEXTS, criterion_options
-from metrifair.studio.session import FILES, Refused, Session
+from metrifair.studio.page_texts import STUDIO_TEXTS, criterion_options
+from metrifair.studio.session import RESULT_FILES, Refused, Session
 
 _HOST = "127.0.0.1"
 _MOST_TEXT = 2**18  # bytes of choices
@@ -172,7 +172,7 @@ class Answers:
             "forget": session.forget_models,
             "close": session.close_file,
         }
-        if step not in actions and step not in FILES:
+        if step not in actions and step not in RESULT_FILES:
             return Response(status_code=404)
         actions.get(step, lambda: session.start(step, choices))()
         return JSONResponse({})
@@ -181,7 +181,7 @@ class Answers:
         """An address that opens a result once: frames, links and downloads send no key."""
         step = request.path_params["step"]
         name = request.path_params["name"]
-        if step not in FILES or self.session.file(step, name) is None:
+        if step not in RESULT_FILES or self.session.file(step, name) is None:
             return Response(status_code=404)
         ticket = self.access.new_ticket(Ticket(step, self.session.done[step].number, name))
         return JSONResponse({"address": f"{_TICKETS[1:]}{ticket}/{quote(name)}"})
@@ -202,7 +202,7 @@ class Answers:
 
     def _file(self, step: str, name: str, *, as_page: bool) -> Response:
         """A result, as a page to show or as a file to save."""
-        path = self.session.file(step, name) if step in FILES else None
+        path = self.session.file(step, name) if step in RESULT_FILES else None
         if path is None:
             return Response(status_code=404)
         # Opened now: another step may remove the file before its first part is sent.
@@ -242,7 +242,9 @@ def studio_app(session: Session, port: int, access: Access) -> ASGIApp:
 
     answers = Answers(session, access)
     routes = [
-        Route("/", _asset("page.html", TEXTS=json.dumps(PAGE_TEXTS), CRITERIA=criterion_options())),
+        Route(
+            "/", _asset("page.html", TEXTS=json.dumps(STUDIO_TEXTS), CRITERIA=criterion_options())
+        ),
         Route("/studio.css", _asset("studio.css")),
         Route("/studio.js", _asset("studio.js")),
         Route("/key", answers.key, methods=["POST"]),
@@ -325,7 +327,7 @@ def serve(file: str | None, say: Callable[[str], None], *, browser: bool) -> Non
 
     The page can be used on this machine only, with an address that works once.
     """
-    table = None if file is None else Table(Path(file).absolute(), file)
+    table = None if file is None else TableFile(Path(file).absolute(), file)
     if table is not None and not table.path.is_file():
         raise DataError(
             f"there is no file {file}; name a file, or start metrifair studio without one"

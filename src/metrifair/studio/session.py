@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from metrifair.studio import commands, scripts
-from metrifair.studio.commands import Choices, Command, Table
+from metrifair.studio.commands import Choices, Command, TableFile
 from metrifair.studio.messages import page_text
 
 MOST_BYTES = 2 * 2**30
@@ -26,7 +26,7 @@ _SECONDS = 600.0  # of one command; training has a budget of its own
 _LEAST_MEMORY = 4 * 2**30
 _BETWEEN_READINGS = 0.3  # seconds, of the progress that a command reports
 
-FILES = {
+RESULT_FILES = {
     "audit": {"report.html": "Report, one page", "audit.json": "All figures of the audit"},
     "pdf": {"report.pdf": "Report as PDF"},
     "evidence": {"evidence.zip": "Report, tables, figures, counts and manifest"},
@@ -75,7 +75,7 @@ class Done:
         """The result as JSON values for the page."""
         files = {
             name: title
-            for name, title in FILES.get(step, {}).items()
+            for name, title in RESULT_FILES.get(step, {}).items()
             if (self.folder / name).is_file()
         }
         same = {"commands": self.commands, "python": self.python, "notes": self.notes}
@@ -118,7 +118,7 @@ class TriedFamilies(NamedTuple):
         return [name for name, seconds in self.families if seconds is not None]
 
 
-def _file_name(table: Table | None) -> str | None:
+def _file_name(table: TableFile | None) -> str | None:
     return None if table is None else Path(table.name).name
 
 
@@ -128,8 +128,8 @@ class Session:
 
     folder: Path  # private, and removed at the end
     ledger: Path  # finished models; it outlives the session
-    table: Table | None = None
-    second: Table | None = None
+    table: TableFile | None = None
+    second: TableFile | None = None
     choices: dict[str, Choices] = field(default_factory=dict)  # by step, as last confirmed
     columns: dict[str, Any] | None = None
     done: dict[str, Done] = field(default_factory=dict)
@@ -180,7 +180,7 @@ class Session:
             await _store(content, folder / shown)
             # a step may have started meanwhile, with the file that this one replaces
             self._check_idle()
-            table = Table(folder / shown, shown)
+            table = TableFile(folder / shown, shown)
             if second:
                 self.second = table
                 self._forget("compare")
@@ -199,7 +199,7 @@ class Session:
         self._forget(*self.done, *self.failed)
         self._change()
 
-    def inspect(self, table: Table | None, reading: Choices) -> None:
+    def inspect(self, table: TableFile | None, reading: Choices) -> None:
         """Read a file, or the current one with other options, and remove all earlier results."""
         self._check_idle()
         if table is None:
@@ -212,7 +212,7 @@ class Session:
         self._forget(*self.done, *self.failed)
         self._start("inspect", self._inspect(table, reading))
 
-    async def _inspect(self, table: Table, reading: Choices) -> None:
+    async def _inspect(self, table: TableFile, reading: Choices) -> None:
         with self._work_folder("inspect") as folder:
             await self._run(commands.columns_command(table, reading), folder, _SECONDS)
             columns = json.loads((folder / "columns.json").read_text(encoding="utf-8"))
@@ -240,7 +240,7 @@ class Session:
     def start(self, step: str, choices: Choices) -> None:
         """Run a step after ``inspect`` with the confirmed roles."""
         self._check_idle()
-        work: dict[str, Callable[[Table, Choices], Coroutine[Any, Any, None]]] = {
+        work: dict[str, Callable[[TableFile, Choices], Coroutine[Any, Any, None]]] = {
             "audit": self._audit,
             "pdf": self._pdf,
             "evidence": self._evidence,
@@ -255,7 +255,7 @@ class Session:
         merged = {**self.choices["reading"], **self.choices["roles"], **choices}
         self._start(step, work[step](self.table, merged))
 
-    async def _audit(self, table: Table, choices: Choices) -> None:
+    async def _audit(self, table: TableFile, choices: Choices) -> None:
         if not choices.get("score"):
             raise Refused("An audit needs a score column. Choose one in Inspect, or train a model.")
         if choices.get("threshold"):
@@ -264,17 +264,17 @@ class Session:
         self._forget("pdf", "evidence", "compare")
         await self._finish("audit", [command], scripts.audit_python(table, choices))
 
-    async def _pdf(self, table: Table, choices: Choices) -> None:
+    async def _pdf(self, table: TableFile, choices: Choices) -> None:
         audited = {**choices, **self._audited()}
         command = commands.audit_command(table, audited, "--pdf=report.pdf")
         await self._finish("pdf", [command], scripts.pdf_python(table, audited))
 
-    async def _evidence(self, table: Table, choices: Choices) -> None:
+    async def _evidence(self, table: TableFile, choices: Choices) -> None:
         audited = {**choices, **self._audited()}
         command = commands.evidence_command(table, audited)
         await self._finish("evidence", [command], scripts.evidence_python(table, audited))
 
-    async def _compare(self, table: Table, choices: Choices) -> None:
+    async def _compare(self, table: TableFile, choices: Choices) -> None:
         if self.second is None:
             raise Refused("Choose a second file to compare.")
         audited = {**choices, **self._audited()}
@@ -289,7 +289,7 @@ class Session:
             raise Refused("Audit the file first.")
         return self.choices["audit"]
 
-    async def _train(self, table: Table, choices: Choices) -> None:
+    async def _train(self, table: TableFile, choices: Choices) -> None:
         """Train families of models within the time; if it is stopped, the finished families are
         the result.
         """
@@ -325,14 +325,12 @@ class Session:
 
     def _tried_families(self) -> Choices:
         """The names of the families in the result: the same ones on any machine."""
-        families = self.choices["train"]["families"]
-        return {
-            "families": ",".join(["auto", *self.progress.finished])
-            if self.progress.finished
-            else families
-        }
+        finished = self.progress.finished
+        if finished:
+            return {"families": ",".join(["auto", *finished])}
+        return {"families": self.choices["train"]["families"]}
 
-    async def _choose(self, table: Table, choices: Choices) -> None:
+    async def _choose(self, table: TableFile, choices: Choices) -> None:
         if "train" not in self.done:
             raise Refused("Train models first.")
         _number(choices.get("max_unfairness"), "The unfairness limit")
@@ -397,7 +395,7 @@ class Session:
     def file(self, step: str, name: str) -> Path | None:
         """A file that may leave the studio; None for all others."""
         done = self.done.get(step)
-        if done is None or name not in FILES[step] or not (done.folder / name).is_file():
+        if done is None or name not in RESULT_FILES[step] or not (done.folder / name).is_file():
             return None
         return done.folder / name
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from metrifair.errors import DataError
 
-LARGEST = 2**28
+MOST_ARCHIVE_BYTES = 2**28
 """Bytes of all files together."""
 MOST_FILES = 1_000
 
@@ -48,8 +48,10 @@ def check_bounds(sizes: Iterable[int]) -> None:
     listed = list(sizes)
     if len(listed) > MOST_FILES:
         raise DataError(f"there are {len(listed):,} files; at most {MOST_FILES:,} are read")
-    if sum(listed) > LARGEST:
-        raise DataError(f"the files have {sum(listed):,} bytes; at most {LARGEST:,} are read")
+    if sum(listed) > MOST_ARCHIVE_BYTES:
+        raise DataError(
+            f"the files have {sum(listed):,} bytes; at most {MOST_ARCHIVE_BYTES:,} are read"
+        )
 
 
 def read_folder(folder: Path) -> dict[str, bytes]:

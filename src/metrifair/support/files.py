@@ -176,8 +176,11 @@ def _remove_abandoned(folder: Path, prefix: str) -> None:
     """
     for draft in folder.glob(f"{prefix}*.tmp"):
         with contextlib.suppress(OSError), draft.open("r+b") as file:
-            old = time.time() - os.fstat(file.fileno()).st_mtime > _ABANDONED
-            if _lock(file) if fcntl else old:
+            if fcntl:
+                abandoned = _lock(file)
+            else:
+                abandoned = time.time() - os.fstat(file.fileno()).st_mtime > _ABANDONED
+            if abandoned:
                 draft.unlink()
 
 
@@ -244,11 +247,10 @@ def write_file(path: str | os.PathLike[str], content: bytes) -> Path:
                 "name another path"
             ) from error
         # Some folders exist and accept no file, such as /proc; the error is then "no such file".
-        why = (
-            "this folder takes no files"
-            if isinstance(error, FileNotFoundError)
-            else error_reason(error)
-        )
+        if isinstance(error, FileNotFoundError):
+            why = "this folder takes no files"
+        else:
+            why = error_reason(error)
         raise DataError(f"cannot write {target}: {why}; name a path that can be written") from error
     return target
 

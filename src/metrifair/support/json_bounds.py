@@ -8,8 +8,8 @@ import re
 
 from metrifair.errors import DataError
 
-MOST_VALUES = 2**22  # commas and brackets
-DEEPEST = 64  # levels of lists and objects
+MOST_JSON_VALUES = 2**22  # commas and brackets
+DEEPEST_JSON = 64  # levels of lists and objects
 
 _TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 
@@ -24,9 +24,9 @@ def check_json(content: bytes) -> None:
     """
     import numpy as np  # noqa: PLC0415 (help of the command line does without it)
 
-    if sum(content.count(sign) for sign in (b",", b"[", b"{")) > MOST_VALUES:
-        raise DataError(f"the JSON contains more than {MOST_VALUES:,} values")
+    if sum(content.count(sign) for sign in (b",", b"[", b"{")) > MOST_JSON_VALUES:
+        raise DataError(f"the JSON contains more than {MOST_JSON_VALUES:,} values")
     signs = np.frombuffer(_TEXT.sub(b"", content), np.uint8)
     steps = np.isin(signs, list(b"[{")).astype(np.int32) - np.isin(signs, list(b"]}"))
-    if np.cumsum(steps).max(initial=0) > DEEPEST:
-        raise DataError(f"the JSON nests its values more than {DEEPEST} levels deep")
+    if np.cumsum(steps).max(initial=0) > DEEPEST_JSON:
+        raise DataError(f"the JSON nests its values more than {DEEPEST_JSON} levels deep")

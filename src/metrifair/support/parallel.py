@@ -87,7 +87,8 @@ def _results(
     lost = 0
     while remaining:
         parallel = pool()  # a pool that lost processes would mix up their results
-        with nullcontext() if parallel.return_generator else parallel:  # one pool for all portions
+        one_pool = nullcontext() if parallel.return_generator else parallel
+        with one_pool:  # for all portions
             try:
                 while remaining:
                     portion = dict(

@@ -273,7 +273,7 @@ def call_text(function: Callable[..., Any], /, *given: object, **named: object) 
             continue
         if _is_default(value, parameter.default):
             continue
-        text = _plain(name, value)
+        text = _argument_text(name, value)
         parts.append(
             text if parameter.kind is parameter.POSITIONAL_OR_KEYWORD else f"{name}={text}"
         )
@@ -289,7 +289,7 @@ def _is_default(value: object, default: object) -> bool:
     )
 
 
-def _plain(name: str, value: object) -> str:
+def _argument_text(name: str, value: object) -> str:
     """The value of an argument as text; of anything but plain values, records and estimators,
     its name or its type.
     """
@@ -307,7 +307,7 @@ def _plain(name: str, value: object) -> str:
             if part.init
         )
         listed = [
-            f"{key}={_plain(key, item)}"
+            f"{key}={_argument_text(key, item)}"
             for key, item, default in options
             if not _is_default(item, default)
         ]

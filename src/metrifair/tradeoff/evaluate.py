@@ -26,7 +26,7 @@ from metrifair.figures.utility import (
 from metrifair.metrics.pair import between
 from metrifair.metrics.registry import plug_in_metric
 from metrifair.problem.predictions import class_scores, criterion_scores
-from metrifair.problem.tables import codes
+from metrifair.problem.tables import CodedColumn
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import groups_if_accepted
 from metrifair.tradeoff.points import FrontierNote, Point
@@ -45,7 +45,8 @@ def predict(model: Any, part: HeldOut) -> Predictions:
         return Predictions(values, values, "number")
     scheme = part.problem.scheme
     classes = getattr(model, "classes_", None)
-    decision = codes("the model's prediction", call(model.predict), scheme.classes)
+    predicted = CodedColumn("the model's prediction", call(model.predict))
+    decision = predicted.places(scheme.classes)
     if hasattr(model, "predict_proba"):
         return Predictions(
             class_scores(call(model.predict_proba), scheme, classes=classes),

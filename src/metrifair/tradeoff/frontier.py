@@ -44,7 +44,6 @@ from metrifair.problem.tables import (
     CodedColumn,
     Table,
     columns,
-    levels,
     not_numbers,
     one_column,
     table_library,
@@ -96,7 +95,7 @@ from metrifair.tradeoff.result import (
 from metrifair.tradeoff.split import (
     DataSet,
     HeldOut,
-    Rows,
+    RowNumbers,
     data_set,
     make_folds,
     with_common_comparisons,
@@ -115,7 +114,7 @@ from metrifair.tradeoff.thresholds import Threshold
 _BENDS = 8  # strengths that strengths="auto" adds
 # parameters that the families of "auto" have in common
 _SHARED = ("metric", "penalty", "continuous", "pos_label")
-FOLDS = 5
+USUAL_FOLDS = 5
 _FEW_FOLDS = 3
 _MANY_ROWS = 20_000  # beyond which three folds do
 
@@ -248,7 +247,8 @@ class FrontierRequest:
             utility = UTILITIES.get(utility)
         if isinstance(utility, Utility) and utility.needs == "numbers":
             return 0
-        return len(classes_in("y", levels("y", one_column("y", self.y))))
+        outcome = CodedColumn("y", one_column("y", self.y))
+        return len(classes_in("y", outcome.levels()))
 
     def setting(self, members: Sequence[Any], name: str, default: Any = None) -> Any:
         """A parameter of the first estimator that has it: unfairness is computed in one way for
@@ -303,7 +303,7 @@ def usual_folds(rows: int) -> int:
     (5, 3)
     """
     if rows <= _MANY_ROWS:
-        return FOLDS
+        return USUAL_FOLDS
     return _FEW_FOLDS
 
 
@@ -390,7 +390,7 @@ class _FoldSearch:
     jobs: list[Job] = field(default_factory=list)  # in the order in which they were trained
 
     @cached_property
-    def _division(self) -> tuple[Rows, Rows]:
+    def _division(self) -> tuple[RowNumbers, RowNumbers]:
         """The positions of the rows that train or compare models, and of the test rows."""
         positions = np.arange(len(self.data.problem))
         if self.request.test is None:
@@ -398,7 +398,7 @@ class _FoldSearch:
         return self.data.divide(positions, self.request.test, self.request.random_state)
 
     @cached_property
-    def folds(self) -> list[Rows]:
+    def folds(self) -> list[RowNumbers]:
         """The positions of each fold; none for models that were passed fitted."""
         request = self.request
         positions, _ = self._division
@@ -415,7 +415,7 @@ class _FoldSearch:
         return make(count=2, argument="folds")
 
     @property
-    def fold_of_all_rows(self) -> Rows:
+    def fold_of_all_rows(self) -> RowNumbers:
         """The fold of each row; those of test rows have a number of their own."""
         fold = np.full(len(self.data.problem), len(self.folds))
         for number, positions in enumerate(self.folds):
@@ -423,7 +423,7 @@ class _FoldSearch:
         return fold
 
     @cached_property
-    def fold(self) -> Rows:
+    def fold(self) -> RowNumbers:
         """The fold of each row that is not a test row; 0 for models that were passed fitted."""
         positions, _ = self._division
         if not self.folds:
@@ -618,7 +618,9 @@ class _FoldSearch:
         aware = frozenset(item.job for results in by_fold for item in results if item.needs_group)
         return _PooledFolds(predictions, fits, aware)
 
-    def _train_without(self, fold: Rows, family: Family, jobs: Sequence[Job]) -> list[FoldResult]:
+    def _train_without(
+        self, fold: RowNumbers, family: Family, jobs: Sequence[Job]
+    ) -> list[FoldResult]:
         """Models of all rows but a fold and the test rows, by their predictions for the fold."""
         data = self.data
         search = self.request.search
@@ -755,7 +757,7 @@ def _trade_off(
         parameters={name: parameter for name, parameter in parameters.items() if name},
         noise=noise,
         constant=constant,
-        constant_value=_plain(constant_value),
+        constant_value=_stored_label(constant_value),
         folds=len(search.folds),
         test_rows=test_rows,
         provenance=data.provenance(request.random_state),
@@ -892,11 +894,11 @@ def group_notes(problem: Problem) -> Iterator[FrontierNote]:
 
 def positive_label_note(scheme: Scheme) -> FrontierNote:
     """Which of two labels is positive by default."""
-    labels = [_plain(label) for label in scheme.classes]
+    labels = [_stored_label(label) for label in scheme.classes]
     return FrontierNote("positive_label", {"labels": labels, "positive": scheme.positive})
 
 
-def _plain(label: Any) -> str | float:
+def _stored_label(label: Any) -> str | float:
     """A label that files can store."""
     if isinstance(label, str | int | float):
         return label

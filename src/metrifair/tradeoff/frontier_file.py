@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from metrifair.errors import ModelFileError
 from metrifair.figures.curves import Curves
 from metrifair.figures.utility import UTILITIES, Utility
-from metrifair.saving.estimators import KIND
+from metrifair.saving.estimators import ESTIMATOR
 from metrifair.saving.modelfile import Content, PathLike, add_prefix, strip_prefix, write
 from metrifair.saving.models import make_content
 from metrifair.saving.records import (
@@ -26,13 +26,12 @@ from metrifair.saving.records import (
     read_record,
 )
 from metrifair.tradeoff.choice import Chooser
-from metrifair.tradeoff.points import Job, Outcome, Point
+from metrifair.tradeoff.points import ROUNDED_ONE, Job, Outcome, Point
 from metrifair.tradeoff.record import FrontierRecord
 from metrifair.tradeoff.resamples import ResampledGaps, ResampledUtilities
 from metrifair.tradeoff.result import TradeOff
 
 FRONTIER = "frontier"  # the kind of the file
-_ROUNDING = 1e-6
 
 
 class OutcomeRecord(Record):
@@ -46,7 +45,7 @@ class OutcomeRecord(Record):
     value: float
     seed: Count
     model: dict[str, Any] | None
-    kind: str = KIND  # of that file
+    kind: str = ESTIMATOR  # of that file
     resembles_folds: bool = False
     tested: Point | None = None
 
@@ -128,7 +127,7 @@ def write_frontier(path: PathLike, front: TradeOff) -> None:
     arrays: dict[str, NDArray[Any]] = {}
     outcomes = []
     for place, outcome in enumerate(front.outcomes):
-        kind = KIND
+        kind = ESTIMATOR
         model = None
         if outcome.model is not None:
             kind, model, model_arrays = make_content(outcome.model)
@@ -203,7 +202,7 @@ def _chooser(record: ChoiceRecord, arrays: Arrays, outcomes: Sequence[Outcome]) 
         noise=record.noise,
     )
     largest = max(gaps.squares.max(), drawn.max(initial=0.0), gaps.left_out.max(initial=0.0))
-    if len(drawn) < 2 or largest > 1 + _ROUNDING or gaps.training_errors.min() < 0:
+    if len(drawn) < 2 or largest > ROUNDED_ONE or gaps.training_errors.min() < 0:
         raise ModelFileError("the figures that a choice needs are outside of their range")
     utilities = [_read_utility(name, on_resamples, arrays) for name in ("utility", "accuracy")]
     arrays.check_all_taken()

@@ -7,7 +7,7 @@ from math import lgamma, log
 
 import numpy as np
 
-from metrifair.problem.tables import Column, distinct, is_missing
+from metrifair.problem.tables import ColumnArray, distinct, is_missing
 from metrifair.support.arrays import Integers
 from metrifair.tradeoff.points import FrontierNote
 from metrifair.tradeoff.split import DataSet
@@ -45,7 +45,7 @@ def group_feature_notes(data: DataSet) -> Iterator[FrontierNote]:
             yield FrontierNote("group_feature", facts)
 
 
-def _is_renaming(column: Column, group: Integers, limit: float) -> bool | None:
+def _is_renaming(column: ColumnArray, group: Integers, limit: float) -> bool | None:
     """Whether each group has one value, too, if each value of the column has one group; None if
     some value has several, or chance explains it. ``limit`` is the log of its least probability.
     """

@@ -12,7 +12,8 @@ from metrifair.figures.curves import Curves
 from metrifair.figures.intervals import Interval
 from metrifair.figures.utility import Mark
 
-_ROUNDING = 1e-6
+ROUNDED_ONE = 1 + 1e-6
+"""Figures of at most 1 may be larger by rounding, but not by more than this."""
 
 
 class FrontierNote(NamedTuple):
@@ -96,8 +97,8 @@ class Point:
         """
         distances = self.unfairness, self.decision_unfairness or 0.0
         if not self.failed and not (
-            all(0 <= distance <= 1 + _ROUNDING for distance in distances)
-            and self.accuracy <= 1 + _ROUNDING
+            all(0 <= distance <= ROUNDED_ONE for distance in distances)
+            and self.accuracy <= ROUNDED_ONE
         ):
             raise ValueError("an unfairness or accuracy is outside of its range")
 
@@ -197,33 +198,4 @@ def area(
             for point, width in zip(steps, widths, strict=True)
         ),
         0.0,
-    )
-
-
-def mean_quality(
-    points: Iterable[Point],
-    *,
-    unfairness_of: str,
-    quality: Callable[[Point], float],
-    top: float,
-    otherwise: float,
-) -> float:
-    """The mean, over all limits of unfairness from 0 to ``top``, of the best quality within the
-    limit.
-
-    ``otherwise`` is the value if no point is within the limit.
-
-    >>> some = [Point(0, 0, 0.9, 0.4), Point(1, 0, 0.5, 0.1)]
-    >>> round(mean_quality(some, unfairness_of="scores", quality=_accuracy, top=0.8, otherwise=0.5), 3)  # half at 0.9
-    0.7
-    """
-    steps = pareto(points, unfairness_of=unfairness_of, quality=quality)
-    bounds = [0.0, *(min(point.gap(unfairness_of), top) for point in steps), top]
-    values = [otherwise, *map(quality, steps)]
-    return (
-        sum(
-            value * (end - start)
-            for value, (start, end) in zip(values, pairwise(bounds), strict=True)
-        )
-        / top
     )

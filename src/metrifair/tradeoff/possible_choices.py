@@ -11,7 +11,7 @@ from metrifair.support.arrays import Booleans, Floats, Integers
 ROUNDED = 6e-4
 """Recorded numbers are rounded to four digits: the relative error, with some room for rounding."""
 _SLACK = 2 * ROUNDED  # of standard errors
-_ROUNDING = 1e-9
+FIGURE_ROUNDING = 1e-9  # by which figures differ that are computed in another order
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class BoundedFigures:
     def possible(self) -> Booleans:
         """The configurations that are chosen for some figures between the bounds."""
         least, most = self._limits()
-        slack = _ROUNDING
+        slack = FIGURE_ROUNDING
         may_do = self.allowed & (self.needed_low <= most + slack)
         surely_does = self.allowed & (self.needed_high <= least - slack)
         found = np.zeros(len(self.allowed), bool)
@@ -71,16 +71,16 @@ class BoundedFigures:
 
         All others have the least quality, which puts the fewest of them near the best one.
         """
-        wide = self.errors[best] * (1 + _SLACK) + _ROUNDING
-        narrow = self.errors[best] * (1 - _SLACK) - _ROUNDING
+        wide = self.errors[best] * (1 + _SLACK) + FIGURE_ROUNDING
+        narrow = self.errors[best] * (1 - _SLACK) - FIGURE_ROUNDING
         quality = self.quality_high[best]
         if best != place:
             if self.simplicity[best] < self.simplicity[place]:
                 return False
             quality = min(quality, self.quality_high[place] + wide[place])
-            if quality < self.quality_low[place] - _ROUNDING:
+            if quality < self.quality_low[place] - FIGURE_ROUNDING:
                 return False
-        if quality < max(floor, float(self.quality_low[best])) - _ROUNDING:
+        if quality < max(floor, float(self.quality_low[best])) - FIGURE_ROUNDING:
             return False
         simpler = sure & (self.simplicity < self.simplicity[place])
         simpler[best] = False

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metrifair.problem.clusters import cluster_codes, is_id_name, repeats
-from metrifair.problem.tables import Column, distinct
+from metrifair.problem.tables import ColumnArray, distinct
 from metrifair.support.arrays import Integers, distinct_codes
 from metrifair.tradeoff.points import FrontierNote
 from metrifair.tradeoff.split import DataSet
@@ -29,7 +29,7 @@ Hashes = NDArray[np.uint64]
 
 
 def repeat_notes(
-    data: DataSet, part: Integers, ids: Mapping[str, Column] | None = None
+    data: DataSet, part: Integers, ids: Mapping[str, ColumnArray] | None = None
 ) -> Iterator[FrontierNote]:
     """Notes on test rows that equal other rows, or share an id with them; none where clusters keep
     rows together.
@@ -73,7 +73,7 @@ def _note(kind: str, value: NDArray[Any], part: Integers, **facts: Any) -> Itera
         yield FrontierNote(kind, facts)
 
 
-def _hashes(column: Column, salt: int) -> Hashes:
+def _hashes(column: ColumnArray, salt: int) -> Hashes:
     """One hash for each value; hashes of several columns can be added."""
     numbers = column
     if column.dtype.kind not in "biuf":
@@ -87,7 +87,7 @@ def _hashes(column: Column, salt: int) -> Hashes:
     return bits
 
 
-def _is_coincidence(table: list[Column], rows: Hashes) -> bool:
+def _is_coincidence(table: list[ColumnArray], rows: Hashes) -> bool:
     """Whether rows of different persons would be equal as often, as in a table of few values such
     as ages in years.
 

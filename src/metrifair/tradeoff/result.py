@@ -27,7 +27,7 @@ from metrifair.figures.utility import (
 )
 from metrifair.problem.memberships import group_columns
 from metrifair.problem.missing_groups import no_warnings_of_groups
-from metrifair.problem.tables import Backend, Column
+from metrifair.problem.tables import Backend, ColumnArray
 from metrifair.support.arrays import Booleans, Floats, Integers
 from metrifair.tradeoff.choice import (
     NOTHING,
@@ -62,7 +62,7 @@ from metrifair.tradeoff.resamples import (
     resampled_utilities,
     roots,
 )
-from metrifair.tradeoff.split import HeldOut, Rows
+from metrifair.tradeoff.split import HeldOut, RowNumbers
 from metrifair.tradeoff.sweep import Family, RowsToTrain, sweep
 from metrifair.tradeoff.thresholds import decided_at
 
@@ -81,7 +81,7 @@ class SweepContext:
     """The rows of a frontier and the families that were trained on them, while in memory."""
 
     part: HeldOut  # all rows but the test rows
-    rows: Rows  # of this part, by number in the table
+    rows: RowNumbers  # of this part, by number in the table
     fold: Integers  # of each of them; all 0 for models that were passed fitted
     predictions: Mapping[Job, Predictions]  # for these rows, out of fold; failed jobs have none
     fits: Mapping[Job, Sequence[TrainingFit]]  # of the fold models, to their own training rows
@@ -92,7 +92,7 @@ class SweepContext:
     families: tuple[Family, ...] = ()  # none for models that were passed fitted
     table: RowsToTrain | None = None  # the rows that models are trained on
     tested: HeldOut | None = None
-    test_rows: Rows | None = None
+    test_rows: RowNumbers | None = None
     parameter: str = "strength"  # in which models that were passed fitted differ
     n_jobs: int | None = None
     devices: Sequence[str] | None = None
@@ -264,11 +264,11 @@ class SweepContext:
         return with_gap(figures, gap, interval, self.unfairness_of, noise)
 
 
-def held_out_columns(predictions: Predictions, part: HeldOut) -> dict[str, Column]:
+def held_out_columns(predictions: Predictions, part: HeldOut) -> dict[str, ColumnArray]:
     """Groups, labels and predictions of held-out rows by name, as ``audit`` takes them."""
     classes = part.problem.scheme.classes
     score, decision, kind = predictions
-    columns: list[tuple[str, Column]] = [*group_columns(part.sensitive_features).items()]
+    columns: list[tuple[str, ColumnArray]] = [*group_columns(part.sensitive_features).items()]
     columns.append(("label", np.asarray(part.problem.values)))
     columns.append(("prediction", np.asarray(classes)[decision] if classes else score))
     if kind == "probability" and score.ndim == 2:
@@ -276,7 +276,7 @@ def held_out_columns(predictions: Predictions, part: HeldOut) -> dict[str, Colum
             columns.append((f"probability of {label}", score[:, place]))
     elif kind in ("probability", "output"):
         columns.append(("probability" if kind == "probability" else "score", score))
-    unique: dict[str, Column] = {}
+    unique: dict[str, ColumnArray] = {}
     for wanted, column in columns:
         name = wanted
         while name in unique:  # an attribute may have this name
@@ -668,7 +668,7 @@ class TradeOff:
             return self.source.constant(utility)
         return self.record.constant, self.record.constant_value
 
-    def held_out(self) -> dict[str, Column]:
+    def held_out(self) -> dict[str, ColumnArray]:
         """Groups, labels and predictions of the rows that the chosen model's figures are of."""
         if self.chosen_predictions is None:
             raise DataError("no model is chosen; call select first")

@@ -10,7 +10,7 @@ from metrifair.figures.count_bounds import CountedUtility, ScoreKind
 from metrifair.saving.records import Amount, Count, Positive, Record
 
 MOST_CONFIGURATIONS = 900
-Value = bool | int | float | str | None
+JsonScalar = bool | int | float | str | None
 
 
 class GoalFacts(Record):
@@ -50,8 +50,8 @@ class ComparisonFacts(Record):
     attribute: str
     within: str
     groups: tuple[str, str]
-    left: list[list[Value]]
-    right: list[list[Value]]
+    left: list[list[JsonScalar]]
+    right: list[list[JsonScalar]]
 
 
 class ExpectedFacts(Record):
@@ -85,7 +85,7 @@ class SearchFacts(Record):
     unfairness_of: Literal["scores", "decisions"]
     criterion: str
     contrast: Literal["pairs", "rest"]
-    positive: Value
+    positive: JsonScalar
     columns: list[str]  # of the counts: attributes, fold, stratum and label
     attributes: Positive
     joint: bool  # whether all attributes are counted together

@@ -25,12 +25,12 @@ from metrifair.problem.clusters import cluster_share
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.problem import Inputs, Problem, problem_with_probabilities
-from metrifair.problem.tables import Column, Table, columns, one_column, take_rows
+from metrifair.problem.tables import ColumnArray, Table, columns, one_column, take_rows
 from metrifair.support.arrays import Floats, Integers, distinct_codes
 from metrifair.support.checks import is_number
 from metrifair.support.provenance import Provenance, made_now
 
-Rows = Integers
+RowNumbers = Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +144,7 @@ class HeldOut:
         """
         return tuple(self.problem.cell_sizes[list(cells)].sum() for cells in comparison.sides)
 
-    def fold_sides(self, fold: Rows) -> FoldSides:
+    def fold_sides(self, fold: RowNumbers) -> FoldSides:
         """The weight of each row on both sides of each comparison, and its fold.
 
         Folds have equal shares of the labels, as ``make_folds`` assigns them, unless rows are
@@ -195,12 +195,12 @@ class DataSet:
     """A table with its outcomes and groups, and the checked record of its rows."""
 
     X: Table
-    y: Column  # as passed
+    y: ColumnArray  # as passed
     sensitive_features: Table | GroupProbabilities
     problem: Problem
-    rows: Rows  # of the table, by number: those with positive weight
+    rows: RowNumbers  # of the table, by number: those with positive weight
 
-    def feature_columns(self) -> dict[str, Column]:
+    def feature_columns(self) -> dict[str, ColumnArray]:
         """The features of the rows that count; none where X does not consist of columns of single
         values.
         """
@@ -212,14 +212,14 @@ class DataSet:
             return {}
         return features
 
-    def held_out(self, rows: Rows) -> HeldOut:
+    def held_out(self, rows: RowNumbers) -> HeldOut:
         """These rows, to evaluate models on."""
         problem = self.problem.take(np.searchsorted(self.rows, rows))
         return HeldOut(
             _safe_indexing(self.X, rows), take_rows(self.sensitive_features, rows), problem
         )
 
-    def divide(self, rows: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
+    def divide(self, rows: RowNumbers, share: float, seed: int) -> tuple[RowNumbers, RowNumbers]:
         """Divide these positions into two parts, the second with this share, of the same mix of
         kinds if possible.
         """
@@ -243,7 +243,7 @@ class DataSet:
         return np.sort(first), np.sort(second)
 
     @cached_property
-    def kinds(self) -> Rows:
+    def kinds(self) -> RowNumbers:
         """Rows of equal cells, groups and labels have equal numbers."""
         problem = self.problem
         columns = [problem.cell, *problem.groups.T]
@@ -319,7 +319,9 @@ def data_set(
     return DataSet(X, one_column("y", y), sensitive_features, problem, rows)
 
 
-def make_folds(data: DataSet, rows: Rows, count: int, seed: int, argument: str) -> list[Rows]:
+def make_folds(
+    data: DataSet, rows: RowNumbers, count: int, seed: int, argument: str
+) -> list[RowNumbers]:
     """Assign positions to ``count`` folds with the same mix of cells and labels; TooFewSamples if
     they are too few.
 

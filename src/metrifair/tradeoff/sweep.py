@@ -122,6 +122,15 @@ def needs_group(model: Any) -> bool:
     return hasattr(model, "predict") and bool(groups_if_accepted(model.predict, None))
 
 
+def _members(estimator: Any) -> Iterable[Any]:
+    """The estimators of a list or dict; any other is the only one."""
+    if isinstance(estimator, Mapping):
+        return estimator.values()
+    if isinstance(estimator, list | tuple):
+        return estimator
+    return [estimator]
+
+
 def make_families(estimator: Any, parameter: str | None) -> tuple[Family, ...] | None:
     """The families to train; None if fitted models were passed, which are only evaluated.
 
@@ -132,11 +141,7 @@ def make_families(estimator: Any, parameter: str | None) -> tuple[Family, ...] |
     BarycenterPostprocessor tolerance
     """
     several = isinstance(estimator, list | tuple | Mapping)
-    for member in (
-        (estimator.values() if isinstance(estimator, Mapping) else estimator)
-        if several
-        else [estimator]
-    ):
+    for member in _members(estimator):
         if isinstance(member, type) or not hasattr(member, "predict"):
             raise DataError(
                 "must be 'auto', an estimator, a list or dict of them, or a list of fitted models",
@@ -266,7 +271,7 @@ class Finished(Protocol):
 
 
 Result = TypeVar("Result", bound=Finished)
-Evaluate: TypeAlias = Callable[[Any, Job], Result]
+EvaluateModel: TypeAlias = Callable[[Any, Job], Result]
 """Makes the result of a job from its model, which is None if training failed."""
 
 
@@ -325,7 +330,7 @@ def sweep(
     estimator: Any,
     data: RowsToTrain,
     jobs: Sequence[Job],
-    evaluate: Evaluate[Result],
+    evaluate: EvaluateModel[Result],
     *,
     parameter: str = "strength",
     ledger: Store[Result] | None = None,
@@ -372,7 +377,7 @@ def sweep(
 
 
 def _evaluate_complete(
-    evaluate: Evaluate[Result], complete: Callable[[Any], Pipeline], model: Any, job: Job
+    evaluate: EvaluateModel[Result], complete: Callable[[Any], Pipeline], model: Any, job: Job
 ) -> Result:
     """The result of the pipeline that ends in this model."""
     return evaluate(None if model is None else complete(model), job)
@@ -397,14 +402,6 @@ def _last_step_input(
     return replace(data, **arguments, rows=np.arange(len(data.rows))), complete
 
 
-def fit_at(estimator: Any, parameter: str, job: Job, data: RowsToTrain) -> Any:
-    """An estimator like this one, fitted at this value and seed."""
-    if isinstance(estimator, Pipeline):
-        data, complete = _last_step_input(estimator, data)
-        return complete(fit_at(estimator.steps[-1][1], parameter, job, data))
-    return estimator_at(estimator, parameter, job).fit(**_fit_arguments(estimator, data))
-
-
 def estimator_at(estimator: Any, parameter: str, job: Job) -> Any:
     """An estimator like this one, not fitted, at this value and seed."""
     current = estimator.get_params()[parameter]
@@ -421,7 +418,7 @@ def _stacks(
     estimator: Any,
     data: RowsToTrain,
     jobs: Sequence[Job],
-    evaluate: Evaluate[Result],
+    evaluate: EvaluateModel[Result],
     *,
     split: bool,
     devices: Sequence[str] | None,
@@ -485,8 +482,8 @@ def _fit_on_devices(
         else:
             template = clone(estimator).set_params(device=device)
         models = fit_stack(template, strengths=strengths, seeds=seeds, **arguments)
-        for model in models if device is not None else ():
-            if model is not None:
+        for model in models:
+            if model is not None and device is not None:
                 model.set_params(device=estimator.device)
         return list(
             zip([Job(value, seed) for seed in seeds for value in strengths], models, strict=True)
@@ -502,7 +499,7 @@ def _fit_on_devices(
 
 
 def _paths(
-    estimator: Any, data: RowsToTrain, jobs: Sequence[Job], evaluate: Evaluate[Result]
+    estimator: Any, data: RowsToTrain, jobs: Sequence[Job], evaluate: EvaluateModel[Result]
 ) -> Iterator[list[Result]]:
     """All tolerances of one seed at a time: they share the model that is wrapped."""
     arguments = _fit_arguments(estimator, data)
@@ -527,8 +524,8 @@ def _fit_arguments(estimator: Any, data: RowsToTrain) -> dict[str, Any]:
     takes_any = any(
         parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in accepted.values()
     )
-    for name in () if takes_any else arguments:
-        if name not in accepted:
+    for name in arguments:
+        if name not in accepted and not takes_any:
             raise DataError(
                 f"{type(estimator).__name__}.fit takes no {name}; leave it out, or use another "
                 "method"
@@ -540,7 +537,7 @@ def _one_by_one(
     estimator: Any,
     data: RowsToTrain,
     jobs: Sequence[Job],
-    evaluate: Evaluate[Result],
+    evaluate: EvaluateModel[Result],
     *,
     parameter: str,
     n_jobs: int | None,

@@ -319,7 +319,8 @@ def _run_epochs(
         batches = source.draw(generators, stack.outputs)
         return batches.on(stack.x.device, stack.x.dtype)
 
-    with Progress("training", total) if verbose else nullcontext() as progress:
+    shown = Progress("training", total) if verbose else nullcontext()
+    with shown as progress:
         batches = draw()
         run = _runner(stack, batches)
         _, steps, _ = batches.rows.shape

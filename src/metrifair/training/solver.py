@@ -383,7 +383,7 @@ class _Problem:
             penalize=objective.penalize,
         )
 
-    def objective_at(self, strength: float) -> Evaluate:
+    def objective_at(self, strength: float) -> EvaluateWeights:
         """Value and gradient of the objective at a strength."""
         rows = self.rows
         if not strength:
@@ -638,7 +638,7 @@ def _hash_rows(rows: Floats) -> Integers:
     return hashed
 
 
-Evaluate: TypeAlias = Callable[[Floats], tuple[float, Floats]]
+EvaluateWeights: TypeAlias = Callable[[Floats], tuple[float, Floats]]
 """A function of a vector: its value and its gradient."""
 Preconditioner: TypeAlias = Callable[[Floats], Floats]
 """A symmetric, positive semidefinite matrix times a vector: an approximate inverse of the
@@ -669,7 +669,7 @@ class Minimum(NamedTuple):
 
 
 def minimize(
-    evaluate: Evaluate,
+    evaluate: EvaluateWeights,
     start: Floats,
     preconditioner: Preconditioner,
     *,
@@ -733,7 +733,13 @@ class _Step(NamedTuple):
 
 
 def _line_search(
-    evaluate: Evaluate, at: Floats, direction: Floats, *, now: float, slope: float, enough: float
+    evaluate: EvaluateWeights,
+    at: Floats,
+    direction: Floats,
+    *,
+    now: float,
+    slope: float,
+    enough: float,
 ) -> _Step:
     """Double and halve the step, until no more than ``enough`` can be gained."""
     length = 1.0
@@ -763,7 +769,7 @@ def _line_search(
 
 
 def _off_the_kink(
-    evaluate: Evaluate,
+    evaluate: EvaluateWeights,
     at: Floats,
     sides: list[Floats],
     preconditioner: Preconditioner,

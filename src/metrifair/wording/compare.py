@@ -124,11 +124,9 @@ def _pairing(record: DifferenceRecord) -> str:
     if record.pairing == "rows":
         return f"{audits} have the same {record.rows[0]:,} rows: errors in common cancel (paired)."
     if record.pairing == "independent":
-        remedy = (
-            "pass paired=True, or audit the scores together"
-            if record.can_pair
-            else "audit the scores together"
-        )
+        remedy = "audit the scores together"
+        if record.can_pair:
+            remedy = "pass paired=True, or audit the scores together"
         return (
             f"{audits} are treated as having different rows (independent). If their rows are the "
             f"same, {remedy}: "
@@ -195,11 +193,9 @@ def _error_rate(record: SeriesRecord) -> str:
         f"follow ({looks} and "
         "over distances)."
     )
-    return (
-        f"{approximate} A cluster may have rows at several looks."
-        if record.clustered
-        else approximate
-    )
+    if record.clustered:
+        return f"{approximate} A cluster may have rows at several looks."
+    return approximate
 
 
 def _changed(looks: Sequence[Look]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from metrifair.auditing.notes import release_notes
 from metrifair.auditing.records import AuditRecord, GridError
 from metrifair.auditing.release.evidence_format import (
-    AUDIT,
+    AUDIT_FILE,
     COUNTS,
     GROUPS,
     MANIFEST,
@@ -59,7 +59,7 @@ _CONTENT = {
     PAGE: "The report. Open it in any browser; it needs no network.",
     PRINT: "The same report as PDF.",
     "tables/": "Findings, rates and figures by group as csv files.",
-    AUDIT: "All figures, as JSON.",
+    AUDIT_FILE: "All figures, as JSON.",
     COUNTS: "Counts by group, stratum, label and score. All figures are computed from them.",
     GROUPS: "Counts of the groups that were searched. All figures of the search are computed from them.",
     "counts-*.state": "The same rows, counted by each further attribute.",

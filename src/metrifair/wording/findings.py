@@ -9,7 +9,7 @@ from metrifair.auditing.records import REST_NAME, AuditRecord, Finding, Measure
 from metrifair.metrics.registry import METRICS, is_largest_gap
 from metrifair.wording.metrics import metric_words
 from metrifair.wording.numbers import (
-    MISSING,
+    NO_NUMBER,
     count_text,
     interval_text,
     number_text,
@@ -157,6 +157,9 @@ def finding_meaning(finding: Finding) -> str:
     points = f"{100 * finding.value:.1f} percentage points"
     if finding.decided and is_largest_gap(finding.metric):
         return f"The shares of {first} and {second} with decision 1 differ by {points}."
+    score = "an unknown score"
+    if finding.at is not None:
+        score = score_text(finding.at, finding.span, is_place=True)
     return metric_words(finding.metric).meaning.format(
         first=first,
         second=second,
@@ -164,9 +167,7 @@ def finding_meaning(finding: Finding) -> str:
         half=score_text(value / 2),
         root=score_text(max(0.0, value) ** 0.5),
         points=points,
-        score="an unknown score"
-        if finding.at is None
-        else score_text(finding.at, finding.span, is_place=True),
+        score=score,
     )
 
 
@@ -224,7 +225,7 @@ def measure_text(measure: Measure | None) -> str:
     ('0.750', '–')
     """
     if measure is None:
-        return MISSING
+        return NO_NUMBER
     bracket = measure.bracket
     if bracket is None or number_text(bracket.low) == number_text(bracket.high):
         return number_text(measure.value)

@@ -60,7 +60,7 @@ def note_text(note: FrontierNote) -> str:
     >>> note_text(FrontierNote("cross_validation", {"rows": 1000, "folds": 5, "test": 0}))
     'Models are compared by 5-fold cross-validation of 1,000 rows.'
     """
-    return NOTES[note.kind](**note.facts)
+    return FRONTIER_NOTES[note.kind](**note.facts)
 
 
 def note_texts(record: FrontierRecord) -> list[str]:
@@ -184,13 +184,14 @@ def _small_groups(groups: Sequence[Mapping[str, Any]], left_out: bool) -> str:
         size = f"{count_text(group['rows'], _PARTS[group['part']])}{within}"
         small.append(f"{quoted(group['group'])} of {group['attribute']} ({size})")
     consequence = (
-        "Unfairness excludes them, and the four-fifths ratio excludes groups with fewer than "
-        f"{FEW} rows in all. "
-        "Tables by group show them."
-        if left_out
-        else "There are no larger groups to compare, so that chance alone may explain the "
-        "unfairness."
+        "There are no larger groups to compare, so that chance alone may explain the unfairness."
     )
+    if left_out:
+        consequence = (
+            "Unfairness excludes them, and the four-fifths ratio excludes groups with fewer than "
+            f"{FEW} rows in all. "
+            "Tables by group show them."
+        )
     few = (
         f"Fewer than {FEW} samples say little about a group: {listed(list(dict.fromkeys(small)))}."
     )
@@ -256,7 +257,7 @@ def _same_decisions(models: int, of: int) -> str:
     )
 
 
-NOTES: Mapping[str, Callable[..., str]] = {
+FRONTIER_NOTES: Mapping[str, Callable[..., str]] = {
     "cross_validation": _cross_validation,
     "unlike_folds": _unlike_folds,
     "only_unlike_folds": lambda: (
@@ -386,11 +387,9 @@ def highlights(view: FrontierView) -> tuple[Highlight, ...]:
         lower = sum(
             view.gap(point) < view.gap(fairest) for point in view.usable if view.mark(point)
         )
-        more = (
-            f" {count_text(lower, 'model')} with less unfairness {_are(lower)} {MARKS[NO_BETTER]}."
-            if lower
-            else ""
-        )
+        more = ""
+        if lower:
+            more = f" {count_text(lower, 'model')} with less unfairness {_are(lower)} {MARKS[NO_BETTER]}."
         entries.append(Highlight("Least unfair", fairest, _against(view, fairest, top) + more))
     # A model with several highlights is shown once, under all its headings.
     merged: list[Highlight] = []
@@ -733,11 +732,9 @@ def area_sentence(view: FrontierView) -> str:
     """
     if view.areas is None:
         return ""
-    with_it = (
-        f", with the constant predictor {figure_text(view.areas[1])}"
-        if view.baseline is not None
-        else ""
-    )
+    with_it = ""
+    if view.baseline is not None:
+        with_it = f", with the constant predictor {figure_text(view.areas[1])}"
     return f"Area below the Pareto front: {figure_text(view.areas[0])}{with_it}."
 
 
@@ -763,11 +760,9 @@ def families_sentence(view: FrontierView) -> str:
     parts = []
     for family in view.parameters:
         points = [point for point in view.points if point.family == family]
-        needs = (
-            "; needs the group of each row at prediction"
-            if any(point.needs_group for point in points)
-            else ""
-        )
+        needs = ""
+        if any(point.needs_group for point in points):
+            needs = "; needs the group of each row at prediction"
         parts.append(f"{family} ({count_text(len(points), 'model')}{needs})")
     return f"Families: {', '.join(parts)}." if parts else ""
 
@@ -816,11 +811,9 @@ scores."
 
 
 def _best(view: FrontierView) -> str:
-    return (
-        "the most accurate"
-        if view.key == "accuracy"
-        else f"the best in {noun(view.label(view.key))}"
-    )
+    if view.key == "accuracy":
+        return "the most accurate"
+    return f"the best in {noun(view.label(view.key))}"
 
 
 def _are(count: int) -> str:

@@ -15,7 +15,7 @@ from metrifair.figures.utility import CONSTANT, NO_BETTER, UTILITIES, Utility
 from metrifair.support.checks import check_known
 from metrifair.tradeoff.points import Job, Point, pareto
 from metrifair.tradeoff.record import FrontierRecord
-from metrifair.wording.numbers import MISSING, figure_text, interval_text, noun, strength_texts
+from metrifair.wording.numbers import NO_NUMBER, figure_text, interval_text, noun, strength_texts
 from metrifair.wording.terms import term_name
 
 MARKS = {
@@ -427,6 +427,6 @@ def figure_texts(view: FrontierView, point: Point) -> dict[str, str]:
         figure = RowFigure(
             point.figure(key), point.intervals.get(key), below=view.below(point, key)
         )
-        between = "" if figure.text == MISSING else figure.bounds_text
+        between = "" if figure.text == NO_NUMBER else figure.bounds_text
         texts[key] = f"{figure.text} ({between})" if between else figure.text
     return texts

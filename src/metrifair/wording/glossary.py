@@ -14,7 +14,7 @@ from metrifair.auditing.ranking import (
     worst_ratio,
 )
 from metrifair.auditing.records import (
-    FIGURES,
+    FIGURES_OF_GROUPS,
     AuditRecord,
     ByGroup,
     Decisions,
@@ -25,7 +25,7 @@ from metrifair.figures.selection_rates import FOUR_FIFTHS, STANDARDS, is_below
 from metrifair.metrics.registry import METRICS
 from metrifair.wording.findings import finding_sentence, group_texts, rank_text
 from metrifair.wording.groups import search_glossary
-from metrifair.wording.metrics import CRITERIA, criterion_name, metric_words
+from metrifair.wording.metrics import CRITERION_MEANINGS, criterion_name, metric_words
 from metrifair.wording.numbers import (
     confidence_text,
     interval_text,
@@ -64,13 +64,12 @@ def overview(record: AuditRecord) -> tuple[tuple[str, str], ...]:
     (('Rows', '1,200'), ('Excluded', '3'))
     """
     low, high = record.score_range
+    clusters = []
+    if record.clusters is not None:
+        clusters = [("Clusters", f"{record.clusters.count:,} ({record.clusters.column})")]
     return (
         (term_name("rows"), f"{record.rows:,}"),
-        *(
-            []
-            if record.clusters is None
-            else [("Clusters", f"{record.clusters.count:,} ({record.clusters.column})")]
-        ),
+        *clusters,
         ("Excluded", f"{record.left_out:,}"),
         ("Scores", f"{number_text(low)} to {number_text(high)}"),
         ("Findings", f"{len(record.findings):,}"),
@@ -99,18 +98,15 @@ def _largest(record: AuditRecord) -> AuditHighlight | None:
     headline = headline_finding(compared)
     largest = headline or sort_findings(compared)[0]
     bracket = gap_bracket(largest, record)
-    bounds = (
-        largest.joint_interval
-        if bracket is None
-        else joint_bracket(largest) or largest.joint_interval
-    )
+    if bracket is None:
+        bounds = largest.joint_interval
+    else:
+        bounds = joint_bracket(largest) or largest.joint_interval
     several = sum(finding.assessed for finding in compared) > 1
     kind = "joint interval" if several else "interval"
-    interval = (
-        ""
-        if bounds is None
-        else f", {confidence_text(record.confidence)} {kind} {interval_text(bounds)}"
-    )
+    interval = ""
+    if bounds is not None:
+        interval = f", {confidence_text(record.confidence)} {kind} {interval_text(bounds)}"
     left, right = group_texts(largest)
     return AuditHighlight(
         rank_text(headline, compared).capitalize() if headline else "No significant gap",
@@ -193,12 +189,18 @@ def audit_glossary(record: AuditRecord) -> tuple[tuple[str, str], ...]:
     criteria = dict.fromkeys(finding.criterion for finding in findings)
     has_shares = bool(record.distributions)
     has_densities = any(distribution.curves.density for distribution in record.distributions)
-    by_group = [key for key in FIGURES if any(has_figure(table, key) for table in record.by_group)]
+    by_group = [
+        key for key in FIGURES_OF_GROUPS if any(has_figure(table, key) for table in record.by_group)
+    ]
     return (
         ("Score", "The number that the model assigns to a row."),
         *glossary_entries("group"),
         *CURVES[: has_shares + has_densities],
-        *((criterion_name(name), CRITERIA[name]) for name in criteria if name in CRITERIA),
+        *(
+            (criterion_name(name), CRITERION_MEANINGS[name])
+            for name in criteria
+            if name in CRITERION_MEANINGS
+        ),
         *((words.name, words.about) for words in map(metric_words, metrics) if words.about),
         *(
             (name, about.replace("CONFIDENCE", confidence))

@@ -17,7 +17,7 @@ from metrifair.wording.numbers import (
 from metrifair.wording.tables import Column, ColumnTable, count_column, text_column
 from metrifair.wording.terms import glossary_entries, term_name
 
-FIGURES = {
+OUTCOME_FIGURES = {
     "selected": "selection rate",
     "missed positives": "miss rate",
     "false positives": "false positive rate",
@@ -49,7 +49,7 @@ def _condition_text(condition: Condition) -> str:
 
 def search_sentences(record: SearchRecord) -> list[str]:
     """The result in sentences, the most important first."""
-    figure = FIGURES[record.outcome]
+    figure = OUTCOME_FIGURES[record.outcome]
     direction = "higher" if record.higher_is_worse else "lower"
     confidence = confidence_text(record.settings.confidence)
     searched = count_text(record.searched, "group")
@@ -82,7 +82,7 @@ def search_summary(record: SearchRecord) -> list[str]:
 
 def _worst_sentence(record: SearchRecord) -> str:
     worst = record.worse[0]
-    figure = FIGURES[record.outcome]
+    figure = OUTCOME_FIGURES[record.outcome]
     return (
         f"The largest bound is that of {quoted(group_text(worst.conditions))}: its {figure} is "
         f"{value_text(record, worst.figure)} ({count_text(worst.rows, 'row')}), that of the other "
@@ -220,7 +220,7 @@ def overview(record: SearchRecord) -> list[tuple[str, str]]:
     facts = [
         ("Outcome", record.outcome),
         (term_name("rows"), f"{record.rows:,}"),
-        (FIGURES[record.outcome].capitalize(), value_text(record, record.figure)),
+        (OUTCOME_FIGURES[record.outcome].capitalize(), value_text(record, record.figure)),
         ("Groups searched", f"{record.searched:,}"),
         ("Conditions", f"up to {settings.max_conditions} of {', '.join(record.columns)}"),
         ("Minimum group size", count_text(settings.min_rows, "row")),

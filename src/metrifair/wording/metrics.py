@@ -98,7 +98,7 @@ def metric_words(metric: str) -> MetricWords:
     return METRIC_WORDS.get(metric) or MetricWords(metric)
 
 
-CRITERIA = {
+CRITERION_MEANINGS = {
     "statistical_parity": "All groups have the same score distribution.",
     "equal_opportunity": "All groups have the same score distribution among rows with a positive "
     "label.",
@@ -119,4 +119,6 @@ def criterion_name(criterion: str) -> str:
     >>> criterion_name("equal_opportunity"), criterion_name("my criterion")
     ('Equal opportunity', 'my criterion')
     """
-    return criterion.replace("_", " ").capitalize() if criterion in CRITERIA else criterion
+    return (
+        criterion.replace("_", " ").capitalize() if criterion in CRITERION_MEANINGS else criterion
+    )

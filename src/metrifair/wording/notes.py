@@ -305,11 +305,9 @@ def _missing_all_groups(rows: int) -> str:
 
 
 def _unknown_name(attribute: str, group: str, rows: int, of: int, *, in_tables: bool) -> str:
-    role = (
-        "It is a group, but never the reference group or the headline."
-        if in_tables
-        else "The tables of rates count it separately, and not as a group."
-    )
+    role = "The tables of rates count it separately, and not as a group."
+    if in_tables:
+        role = "It is a group, but never the reference group or the headline."
     return f"{unknown_name_text(attribute, group, rows, of)} {role}"
 
 
@@ -335,11 +333,9 @@ def _small_groups(
         for name, attribute, within, size in groups
     ]
     text = f"Below the minimum group size of {count_text(min_group_size, unit)}: {listed(names)}."
-    return (
-        text
-        if fewest is None
-        else f"{text} Groups with fewer than {fewest} {unit}s have no confidence interval."
-    )
+    if fewest is None:
+        return text
+    return f"{text} Groups with fewer than {fewest} {unit}s have no confidence interval."
 
 
 def _few_rows_for_dependence(

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Sequence
 from metrifair.figures.intervals import Interval
 from metrifair.problem.problem import is_evident_positive, positive_sentence
 
-MISSING = "\N{EN DASH}"
+NO_NUMBER = "\N{EN DASH}"
 """Shown where a figure does not exist; never "NaN"."""
 
 MINUS = "\N{MINUS SIGN}"
 
 _LISTED = 5
-_ROUNDING = 1e-9  # of a p-value
+_P_VALUE_ROUNDING = 1e-9  # of a p-value
 _MOST_DECIMALS = 12  # figures that differ by less are equal but for rounding
 
 
@@ -35,7 +35,7 @@ def figure_text(
     ('0.798', '0.80')
     """
     if value is None or not math.isfinite(value):
-        return MISSING
+        return NO_NUMBER
     digits = _decimals_beside(value, digits, limit)
     if abs(value) >= 1e4:
         text = f"{value:.2e}".replace("e+0", "e").replace("e+", "e")
@@ -72,7 +72,7 @@ def number_text(value: float | None, *, limit: float | None = None) -> str:
     """
     # the largest numbers there are round to infinity
     if value is None or not math.isfinite(float(f"{value:.2e}")):
-        return MISSING
+        return NO_NUMBER
     # By the digits that are shown, so that the text of the shown number is the same text.
     if value and not 1e-4 <= abs(float(f"{value:.3g}")) < 1e5:
         mantissa, exponent = f"{value:.2e}".split("e")
@@ -90,11 +90,9 @@ def interval_text(interval: Interval | None, show: Callable[[float], str] = numb
     >>> interval_text(Interval(0.1, 0.25)), interval_text(Interval(0.1, 0.25), percent_text), interval_text(None)
     ('0.100 to 0.250', '10.0 to 25.0%', '–')
     """
-    return (
-        MISSING
-        if interval is None
-        else f"{show(interval.low).removesuffix('%')} to {show(interval.high)}"
-    )
+    if interval is None:
+        return NO_NUMBER
+    return f"{show(interval.low).removesuffix('%')} to {show(interval.high)}"
 
 
 def shown_number(value: float | None) -> float | None:
@@ -104,7 +102,7 @@ def shown_number(value: float | None) -> float | None:
     (0.062, '0.062', None)
     """
     text = number_text(value)
-    return None if text == MISSING else float(text.replace(MINUS, "-"))
+    return None if text == NO_NUMBER else float(text.replace(MINUS, "-"))
 
 
 def percent_text(share: float | None) -> str:
@@ -113,7 +111,7 @@ def percent_text(share: float | None) -> str:
     >>> percent_text(0.8419), percent_text(None)
     ('84.2%', '–')
     """
-    return MISSING if share is None else f"{figure_text(100 * share, digits=1)}%"
+    return NO_NUMBER if share is None else f"{figure_text(100 * share, digits=1)}%"
 
 
 def strength_texts(strengths: Iterable[float]) -> tuple[str, ...]:
@@ -158,9 +156,9 @@ def p_text(value: float | None, draws: int = 0) -> str:
     ('at most 0.001', '0.0020', 'at most 0.0323')
     """
     if value is None:
-        return MISSING
+        return NO_NUMBER
     least = 1 / (1 + draws)
-    if draws and value <= least * (1 + _ROUNDING):
+    if draws and value <= least * (1 + _P_VALUE_ROUNDING):
         return f"at most {math.ceil(least * 1e4) / 1e4:g}"
     return f"{value:.4f}" if value >= 1e-4 else "< 0.0001"
 

@@ -107,11 +107,10 @@ def provenance_lines(provenance: Provenance) -> list[tuple[str, str]]:
     sizes = ["" if file.size is None else f"{file.size:,} bytes, " for file in provenance.files]
     pairs = zip(provenance.files, sizes, strict=True)
     files = [f"{file.name}, {size}sha256 {file.sha256}" for file, size in pairs]
-    more = (
-        [f"the JSON has {count_text(len(files) - _MOST_FILES, 'more file')}"]
-        if len(files) > _MOST_FILES
-        else []
-    )
+    if len(files) > _MOST_FILES:
+        more = [f"the JSON has {count_text(len(files) - _MOST_FILES, 'more file')}"]
+    else:
+        more = []
     excluded = [
         f"{count:,} excluded ({EXCLUDED_ROWS.get(why, why)})"
         for why, count in provenance.left_out.items()

@@ -210,7 +210,10 @@ def exclusions_sentence(
     ``about``, or its absence.
     """
     reasons: dict[str, list[str]] = {}
-    for rate in [*table.rates, *([table.unknown] if table.unknown else [])]:
+    rates = list(table.rates)
+    if table.unknown:
+        rates.append(table.unknown)
+    for rate in rates:
         if rate.left_out:
             size = f"{count_text(rate.size, 'row')}, {percent_text(rate.share)}"
             reasons.setdefault(exclusion_text(rate, table, settings), []).append(
@@ -220,11 +223,9 @@ def exclusions_sentence(
     justification = facts_given(about or {}).get(JUSTIFICATION, "")
     required = JUSTIFICATION in STANDARD_WORDS[table.standard].fields
     small = any(rate.left_out == "small_share" for rate in table.rates)
-    justified = (
-        f" Justification: {justification or 'not given'}."
-        if small and (required or justification)
-        else ""
-    )
+    justified = ""
+    if small and (required or justification):
+        justified = f" Justification: {justification or 'not given'}."
     return (
         f"Excluded from impact ratios by {table.attribute}, {listed}.{justified}" if listed else ""
     )
@@ -264,14 +265,16 @@ def ratio_text(table: Decisions, settings: AuditSettings) -> str:
         if excluded is not None:
             return f"There is no impact ratio: {exclusion_text(excluded, table, settings)}."
         some = any(rate.selection_rate > 0 for rate in table.rates)
-        return f"{'Nobody of the reference group' if some else 'Nobody'} is selected, so there is no impact ratio."
-    text = f"{number_text(ratio, limit=FOUR_FIFTHS)}{'' if interval is None else f' ({interval_text(interval)})'}"
+        nobody = "Nobody of the reference group" if some else "Nobody"
+        return f"{nobody} is selected, so there is no impact ratio."
+    text = number_text(ratio, limit=FOUR_FIFTHS)
+    if interval is not None:
+        text = f"{text} ({interval_text(interval)})"
     if compares_few(table):
         lowest = lowest_rate(table)
         unit = "rows" if table.rates[0].clusters is None else "clusters"
-        pair = (
-            f"{quoted('' if lowest is None else lowest.group)} to {quoted(table.reference or '')}"
-        )
+        name = "" if lowest is None else lowest.group
+        pair = f"{quoted(name)} to {quoted(table.reference or '')}"
         return (
             f"Impact ratio {text} of {pair}, one with fewer than {settings.min_group_size} {unit}."
         )

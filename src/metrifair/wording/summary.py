@@ -37,7 +37,7 @@ from metrifair.wording.rates import (
     table_selected_text,
 )
 
-_ROUNDING = 1e-9
+_COUNT_ROUNDING = 1e-9
 
 _TESTS = {
     "bonferroni": "permutation test with Bonferroni adjustment",
@@ -108,11 +108,9 @@ def _rates_answer(table: Decisions, record: AuditRecord) -> str:
     """
     bracket = ratio_bracket(table, record)
     answer = rates_sentence(table, record.settings)
-    return (
-        answer
-        if bracket is None
-        else f"{answer} With both assumptions: {_ratio_ends(table, bracket)}."
-    )
+    if bracket is None:
+        return answer
+    return f"{answer} With both assumptions: {_ratio_ends(table, bracket)}."
 
 
 def checks(record: AuditRecord) -> list[str]:
@@ -140,11 +138,10 @@ def _headline(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
         )
         jointly = f" in all {count_text(several, 'comparison')} at once" if several > 1 else ""
         bound = first.certified_jointly if several == 1 else None
-        certified = (
-            ""
-            if bound is None or bound >= 1
-            else f"; the certified upper bound is {_points(first, bound)}"
-        )
+        if bound is None or bound >= 1:
+            certified = ""
+        else:
+            certified = f"; the certified upper bound is {_points(first, bound)}"
         headline = f"{rank} {_weighted_sentence(first, record)}".rstrip()
         larger = _larger_gap(first, compared, record)
         bounds = _joint_interval(first, record)
@@ -181,16 +178,12 @@ def _larger_gap(headline: Finding, compared: Sequence[Finding], record: AuditRec
 
 def _no_headline(compared: Sequence[Finding], record: AuditRecord) -> str:
     """Why no comparison can be a headline."""
-    few = (
-        f"fewer than {least_size(record)}"
-        if any(not finding.enough for finding in compared)
-        else ""
-    )
-    unknown = (
-        "a name that says it is not known"
-        if any(finding.unknown_name for finding in compared)
-        else ""
-    )
+    few = ""
+    if any(not finding.enough for finding in compared):
+        few = f"fewer than {least_size(record)}"
+    unknown = ""
+    if any(finding.unknown_name for finding in compared):
+        unknown = "a name that says it is not known"
     reasons = " or ".join(filter(None, (few, unknown)))
     return f"No gap can be assessed: every comparison has a group with {reasons}."
 
@@ -250,7 +243,7 @@ def _significance(compared: Sequence[Finding], record: AuditRecord) -> list[str]
     tested = [finding for finding in compared if finding.significant is not None]
     if not tested:
         number = sum(finding.p_value is not None for finding in compared)
-        required = ceil(number / (1 - record.confidence) - _ROUNDING)
+        required = ceil(number / (1 - record.confidence) - _COUNT_ROUNDING)
         tests = count_text(number, "gap")
         are = "is" if record.permutations == 1 else "are"
         few = f"{count_text(record.permutations, 'permutation')} {are} too few to test {tests}"
@@ -308,8 +301,6 @@ def _ratio_ends(table: Decisions, bracket: Interval) -> str:
     below = [is_below(end) for end in (bracket.low, bracket.high)]
     if all(below):
         return f"{text}, below four fifths at both ends"
-    return (
-        f"{text}, below four fifths at one end"
-        if any(below)
-        else f"{text}, not below four fifths at either end"
-    )
+    if any(below):
+        return f"{text}, below four fifths at one end"
+    return f"{text}, not below four fifths at either end"

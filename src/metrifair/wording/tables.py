@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from metrifair.auditing.ranking import reference_pair
 from metrifair.auditing.records import (
-    FIGURES,
+    FIGURES_OF_GROUPS,
     AuditRecord,
     ByGroup,
     Decisions,
@@ -38,7 +38,7 @@ from metrifair.wording.findings import (
 )
 from metrifair.wording.metrics import criterion_name, metric_words
 from metrifair.wording.numbers import (
-    MISSING,
+    NO_NUMBER,
     figure_text,
     interval_text,
     listed,
@@ -51,7 +51,7 @@ from metrifair.wording.numbers import (
 from metrifair.wording.rates import STANDARD_WORDS
 from metrifair.wording.terms import term_name
 
-Kind: TypeAlias = Literal["", "String", "Int64", "Float64", "Boolean", "Ends"]
+ColumnType: TypeAlias = Literal["", "String", "Int64", "Float64", "Boolean", "Ends"]
 
 FrameColumns: TypeAlias = dict[str, tuple[str, Callable[[Any], Any]]]
 """The type and the value of each column of a data frame, by name."""
@@ -109,7 +109,7 @@ class Column:
     """
 
     key: str
-    kind: Kind = "Float64"
+    kind: ColumnType = "Float64"
     value: str | Callable[[Any], Any] = ""
     show: Callable[[Any], str] = number_text
     interval: str | Callable[[Any], Interval | None] = ""
@@ -136,7 +136,7 @@ class Column:
     def cell(self, row: Any) -> Cell:
         """What it shows of a row."""
         value = self.value_in(row)
-        text = MISSING if value is None else self.show(value)
+        text = NO_NUMBER if value is None else self.show(value)
         small = "" if self.note is None else self.note(row)
         interval = self.interval_in(row)
         if interval is not None and not small:
@@ -170,7 +170,7 @@ def text_column(
     key: str,
     value: str | Callable[[Any], Any] = "",
     show: Callable[[Any], str] = str,
-    kind: Kind = "String",
+    kind: ColumnType = "String",
     **facts: Any,
 ) -> Column:
     """A column of names or words."""
@@ -480,7 +480,9 @@ _GROUP = (
     count_column("rows", "group.size"),
 )
 
-BY_GROUP = ColumnTable(*_GROUP, *(measure_column(figure, f"group.{figure}") for figure in FIGURES))
+FIGURES_BY_GROUP = ColumnTable(
+    *_GROUP, *(measure_column(figure, f"group.{figure}") for figure in FIGURES_OF_GROUPS)
+)
 """The columns of figures by group."""
 
 
@@ -578,7 +580,7 @@ LOOKS = ColumnTable(
     Column("difference", show=partial(figure_text, signed=True), term="since_baseline"),
     Column("p_value", show=p_text),
     Column("level"),
-    text_column("alarm", show=lambda alarm: alarm if alarm in ("better", "worse") else MISSING),
+    text_column("alarm", show=lambda alarm: alarm if alarm in ("better", "worse") else NO_NUMBER),
     _COMPARED,
 )
 """The columns of a series of audits."""
@@ -586,7 +588,7 @@ LOOKS = ColumnTable(
 
 # ---- Estimates by group probabilities, with their bounds ----------------------------------------
 
-ESTIMATES = ("weighted", "divided", "corrected", "bounds")
+PROXY_ESTIMATES = ("weighted", "divided", "corrected", "bounds")
 """The kinds of estimates, in the order of their columns and colors."""
 
 
@@ -605,7 +607,8 @@ def estimate_table(figure: str) -> ColumnTable:
     show = percent_text if figure == "selection_rate" else number_text
     between = partial(interval_text, show=show)
     measures = (
-        Column(key, "", f"{key}.value", show, f"{key}.interval", show) for key in ESTIMATES[:-1]
+        Column(key, "", f"{key}.value", show, f"{key}.interval", show)
+        for key in PROXY_ESTIMATES[:-1]
     )
     return ColumnTable(
         text_column("figure", _estimate_text, kind=""),
@@ -620,7 +623,7 @@ def estimate_rows(estimates: Sequence[ProxyEstimate]) -> tuple[list[str], list[l
     pairs = list(zip(estimates, tables, strict=True))
     keys = [
         key
-        for key in ("figure", *ESTIMATES)
+        for key in ("figure", *PROXY_ESTIMATES)
         if any(table[key].value_in(estimate) is not None for estimate, table in pairs)
     ]
     lines = [[table[key].cell(estimate).line for key in keys] for estimate, table in pairs]

@@ -139,7 +139,9 @@ def _same_rows(before: AuditedRows, after: AuditedRows) -> bool:
         # Codes of equal values differ where they sort differently; -1 is that of missing values,
         # and comes last.
         recode = np.array([*(place.get(value, -2) for value in other_values), -1])
-        if not np.array_equal(codes, recode[other_codes] if other_values else other_codes):
+        if other_values:
+            other_codes = recode[other_codes]
+        if not np.array_equal(codes, other_codes):
             return False
     return True
 

@@ -8,15 +8,15 @@ import numpy as np
 
 from metrifair.auditing.groups.counting import MOST_GROUPS, NONE, CountedGroups
 from metrifair.auditing.groups.search_counts import ConditionColumn, SearchCounts
-from metrifair.auditing.search_records import Condition, Outcome, SearchSettings
+from metrifair.auditing.search_records import Condition, SearchedOutcome, SearchSettings
 from metrifair.errors import ModelFileError
 from metrifair.saving.modelfile import Content
 from metrifair.saving.records import Amount, Arrays, Count, Record, read_record
 from metrifair.support.arrays import Integers
 
-KIND = "group counts"
+GROUP_COUNTS = "group counts"
 _QUANTITIES = 5
-_ROUNDING = 1 + 1e-9  # of sums
+_ROUNDED_UP = 1 + 1e-9  # of sums
 _MOST_ROWS = 2.0**53
 
 
@@ -31,7 +31,7 @@ class ColumnRecord(Record):
 class SearchCountsRecord(Record):
     """The description of the counts of a search."""
 
-    outcome: Outcome
+    outcome: SearchedOutcome
     higher_is_worse: bool
     settings: SearchSettings
     columns: list[ColumnRecord]
@@ -69,12 +69,12 @@ def counts_content(counts: SearchCounts) -> Content:
         **counts.groups._asdict(),
         "whole": counts.whole,
     }
-    return Content(KIND, record.as_json(), arrays)
+    return Content(GROUP_COUNTS, record.as_json(), arrays)
 
 
 def read_counts(content: Content) -> SearchCounts:
     """The counts in the content of a file; a ModelFileError if they are impossible."""
-    if content.kind != KIND:
+    if content.kind != GROUP_COUNTS:
         raise ModelFileError(
             f"it contains a {reprlib.repr(content.kind)}, not the counts of a search for groups"
         )
@@ -99,7 +99,7 @@ def read_counts(content: Content) -> SearchCounts:
         raise ModelFileError("exact tests need rows without weights and clusters")
     if not 0 < count <= MOST_GROUPS or whole.max() > _MOST_ROWS:
         raise ModelFileError("no search has so many groups or rows")
-    if not ((groups.sums >= 0).all() and (groups.sums <= whole * _ROUNDING).all()):
+    if not ((groups.sums >= 0).all() and (groups.sums <= whole * _ROUNDED_UP).all()):
         raise ModelFileError("a group has fewer than no rows, or more than all rows")
     return SearchCounts(
         record.outcome,

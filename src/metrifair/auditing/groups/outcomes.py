@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 
 from metrifair.auditing.measure.selection import at_or_above, threshold_for
-from metrifair.auditing.request import Request, Threshold
-from metrifair.auditing.search_records import Outcome
+from metrifair.auditing.request import Request, ThresholdChoice
+from metrifair.auditing.search_records import SearchedOutcome
 from metrifair.errors import DataError, Remedy
 from metrifair.problem.predictions import check_not_swapped, numbers_or_none, read_predictions
 from metrifair.problem.problem import Inputs, Problem, make_problem
@@ -17,13 +17,13 @@ from metrifair.problem.values import canonical
 from metrifair.support.arrays import Booleans, Floats, Integers
 from metrifair.support.checks import check_known
 
-_NAMES = tuple(name for name in get_args(Outcome) if name != "metric")
+_NAMES = tuple(name for name in get_args(SearchedOutcome) if name != "metric")
 
 
 class OutcomeRows(NamedTuple):
     """The rows that an outcome counts, by place in the input, and how bad each is."""
 
-    outcome: Outcome
+    outcome: SearchedOutcome
     places: Integers
     bad: Floats  # from 0 to 1
     higher_is_worse: bool
@@ -44,7 +44,7 @@ def outcome_rows(
     outcome: Any,
     *,
     X_audit: Table,
-    threshold: Threshold,
+    threshold: ThresholdChoice,
     pos_label: object,
     sample_weight: Table | None,
     clusters: Table | None,
@@ -65,7 +65,7 @@ def outcome_rows(
         clusters=clusters,
     )
     problem = make_problem(inputs, compared=False, pos_label=pos_label, target="labels")
-    name: Outcome = "metric"
+    name: SearchedOutcome = "metric"
     higher_is_worse = True
     limit = None
     if is_metric:
@@ -130,7 +130,7 @@ def _scores(
 
 
 def _bad(
-    outcome: str, scores: Floats, precision: np.dtype[Any], threshold: Threshold
+    outcome: str, scores: Floats, precision: np.dtype[Any], threshold: ThresholdChoice
 ) -> tuple[Floats, float | None]:
     """How bad each row is, and the threshold; None without decisions."""
     within = bool((scores >= 0).all() and (scores <= 1).all())

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from metrifair.auditing.groups.counting import NONE, CountedGroups
-from metrifair.auditing.groups.search_counts import ROWS, SEARCH, TESTED, SearchCounts
+from metrifair.auditing.groups.search_counts import ROWS_SUM, SEARCH_SUMS, TESTED_SUMS, SearchCounts
 from metrifair.auditing.search_records import (
     Condition,
     GapLimit,
@@ -131,14 +131,14 @@ class GroupFinder:
                 f"no group has {self._settings.min_rows:,} rows, and as many other rows",
                 remedy=Remedy("min_rows", detail=", a smaller number, or pass other columns"),
             )
-        tested = self._sums(TESTED)
+        tested = self._sums(TESTED_SUMS)
         searched = np.flatnonzero(~_repeats(groups))
         claims = self._claims(tested, self._candidates(searched))
         return SearchRecord(
             counts.outcome,
             counts.higher_is_worse,
             self._figure(tested.whole[1] / tested.whole[0]),
-            int(counts.whole[ROWS]),
+            int(counts.whole[ROWS_SUM]),
             len(searched),
             self._worse_groups(tested, claims),
             self._largest_gaps(tested, searched),
@@ -156,7 +156,7 @@ class GroupFinder:
         """The groups to test: all, or the most striking ones of the search rows."""
         if self.counts.search_rows is None:
             return searched
-        sums = self._sums(SEARCH)
+        sums = self._sums(SEARCH_SUMS)
         present = searched[sums.sums[searched, 0] > 0]
         log_p = sums.log_p(present)
         order = np.argsort(log_p, kind="stable")[:_MOST_CANDIDATES]
@@ -198,7 +198,7 @@ class GroupFinder:
             range_levels=ranges,
             exact=self.counts.is_exact,
         )
-        rows = tested.groups.sums[searched, ROWS]
+        rows = tested.groups.sums[searched, ROWS_SUM]
         least = self._settings.min_rows
         return [
             GapLimit(size, float(upper[rows >= size].max()), int((rows >= size).sum()))
@@ -227,7 +227,7 @@ class GroupFinder:
             groups.append(
                 WorseGroup(
                     self._names(group),
-                    int(tested.groups.sums[group, ROWS]),
+                    int(tested.groups.sums[group, ROWS_SUM]),
                     self._figure(sides.means[place]),
                     self._figure(sides.other_means[place]),
                     float(gaps[place]),
@@ -248,7 +248,7 @@ class GroupFinder:
         result = []
         for parent in parents[parents != NONE].tolist():
             weight, bad = tested.sums[parent].tolist()
-            rows = int(tested.groups.sums[parent, ROWS])
+            rows = int(tested.groups.sums[parent, ROWS_SUM])
             result.append(ParentGroup(self._names(parent), rows, self._figure(bad / weight)))
         return result
 
@@ -297,14 +297,9 @@ def _is_within(group: Mapping[int, frozenset[int]], other: Mapping[int, frozense
 
 def _repeats(groups: CountedGroups) -> Booleans:
     """Groups that have nearly all rows of a parent: testing both would test one claim twice."""
-    rows = groups.sums[:, ROWS]
+    rows = groups.sums[:, ROWS_SUM]
     repeats = np.zeros(len(rows), dtype=bool)
     for parents in groups.parents.T:
         with_parent = parents != NONE
         repeats[with_parent] |= rows[with_parent] > _NEARLY_ALL * rows[parents[with_parent]]
     return repeats
-
-
-def search_record(counts: SearchCounts) -> SearchRecord:
-    """The claims of a search, and the few groups that explain the others."""
-    return GroupFinder(counts).record()

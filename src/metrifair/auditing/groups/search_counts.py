@@ -11,13 +11,13 @@ import numpy as np
 from metrifair.auditing.groups.conditions import SearchedColumn, searched_columns
 from metrifair.auditing.groups.counting import CountedGroups, count_cells, count_groups
 from metrifair.auditing.groups.outcomes import OutcomeRows
-from metrifair.auditing.search_records import Condition, Outcome, SearchSettings
+from metrifair.auditing.search_records import Condition, SearchedOutcome, SearchSettings
 from metrifair.support.arrays import Booleans, Floats, distinct_codes
 
 # The quantities that are summed: rows, weight and badness, of tested and of search rows.
-ROWS = 0
-TESTED = slice(1, 3)
-SEARCH = slice(3, 5)
+ROWS_SUM = 0
+TESTED_SUMS = slice(1, 3)
+SEARCH_SUMS = slice(3, 5)
 
 
 class ConditionColumn(NamedTuple):
@@ -32,7 +32,7 @@ class ConditionColumn(NamedTuple):
 class SearchCounts:
     """The groups of a search with their sums, and how they were counted."""
 
-    outcome: Outcome
+    outcome: SearchedOutcome
     higher_is_worse: bool
     settings: SearchSettings
     columns: Sequence[ConditionColumn]

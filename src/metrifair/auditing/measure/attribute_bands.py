@@ -21,7 +21,7 @@ from metrifair.problem.values import number_name
 from metrifair.support.arrays import Booleans, Floats, Integers, distinct_codes
 from metrifair.support.checks import rows_or_none
 
-SCORES = 1024  # distinct scores in the table
+MOST_BAND_SCORES = 1024  # distinct scores in the table
 
 
 _TAIL = np.array([0.0005, 0.001, 0.002, 0.005, 0.01, 0.02])
@@ -186,7 +186,7 @@ def table_scores(bands: Bands) -> CountedScores:
     used = total > 0
     pooled = TwoSamples(part_scores.values[used], total[used], total[used])
     bin_index = np.zeros(len(used), np.int64)
-    bin_index[used] = bins(pooled, SCORES)
+    bin_index[used] = bins(pooled, MOST_BAND_SCORES)
     means = bin_means(pooled, bin_index[used])
     return replace(part_scores, values=means, place=bin_index[part_scores.place])
 

@@ -19,7 +19,7 @@ from metrifair.figures.intervals import Interval
 from metrifair.support.arrays import Floats, Integers
 from metrifair.support.special import student_quantile
 
-METRICS = (
+BAND_METRICS = (
     "kolmogorov",
     "wasserstein",
     "energy",
@@ -258,15 +258,15 @@ class BandRows(NamedTuple):
         """
         used = table.coarser(len(table.counts), _MORE_SCORES)
         rows = self.coarser(table, len(table.counts), _MORE_SCORES)
-        observed = {metric: float(used.gaps().worst(metric)) for metric in METRICS}
-        beyond = dict.fromkeys(METRICS, 1)
+        observed = {metric: float(used.gaps().worst(metric)) for metric in BAND_METRICS}
+        beyond = dict.fromkeys(BAND_METRICS, 1)
         at_once = self._at_once(used)
         for start in range(0, draws, at_once):
             signs = (
                 generator.integers(2, size=(min(at_once, draws - start), self.clusters)) * 2.0 - 1
             )
             gaps = used.gaps_of_noise(rows.tables(used, list(signs)))
-            for metric in METRICS:
+            for metric in BAND_METRICS:
                 beyond[metric] += int((gaps.worst(metric) >= observed[metric] * (1 - 1e-9)).sum())
         return {metric: times / (1 + draws) for metric, times in beyond.items()}
 
@@ -312,14 +312,14 @@ def p_values(
     used = table.coarser(
         *(len(table.counts), _MORE_SCORES) if rows <= _SHUFFLED else (_FEW_CUTS, _FEW_SCORES)
     )
-    observed = {metric: float(used.gaps().worst(metric)) for metric in METRICS}
+    observed = {metric: float(used.gaps().worst(metric)) for metric in BAND_METRICS}
     # including the observed attribute
-    beyond = dict.fromkeys(METRICS, 1)
+    beyond = dict.fromkeys(BAND_METRICS, 1)
     done = 1
     for tables in _permuted(used.counts, permutations, generator, shuffled=rows <= _SHUFFLED):
         gaps = used.gaps(tables)
         done += len(tables)
-        for metric in METRICS:
+        for metric in BAND_METRICS:
             beyond[metric] += int((gaps.worst(metric) >= observed[metric] * (1 - 1e-9)).sum())
     return {metric: times / done for metric, times in beyond.items()}
 

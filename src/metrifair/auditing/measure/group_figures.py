@@ -19,7 +19,7 @@ from metrifair.auditing.measure.parts import members_in, sets_for
 from metrifair.auditing.measure.sample import AuditSample
 from metrifair.auditing.measure.selection import Selection
 from metrifair.auditing.records import (
-    FIGURES,
+    FIGURES_OF_GROUPS,
     ByGroup,
     GroupFigures,
     Measure,
@@ -467,7 +467,7 @@ def _gaps(groups: Sequence[GroupFigures], confidence: float) -> Iterator[tuple[s
     wider = normal_quantile(1 - (1 - confidence) / (2 * len(groups))) / normal_quantile(
         (1 + confidence) / 2
     )
-    for name in FIGURES:
+    for name in FIGURES_OF_GROUPS:
         measures = [figure for group in groups if (figure := getattr(group, name)) is not None]
         if len(measures) < 2:
             continue

@@ -110,11 +110,10 @@ def _p_values_by(
     for metric, beyond in at_least.items():
         times = np.flatnonzero(beyond)
         stopped = len(times) >= enough
-        p_values[metric] = (
-            enough / float(times[enough - 1] + 1)
-            if stopped
-            else (1 + len(times)) / (1 + permutations)
-        )
+        if stopped:
+            p_values[metric] = enough / float(times[enough - 1] + 1)
+        else:
+            p_values[metric] = (1 + len(times)) / (1 + permutations)
     return p_values
 
 

@@ -15,7 +15,7 @@ from metrifair.auditing.measure.sample import AuditSample
 from metrifair.auditing.measure.selection import Selection
 from metrifair.auditing.records import (
     REST_NAME,
-    Correction,
+    CorrectionMethod,
     Decisions,
     Finding,
     Measure,
@@ -145,7 +145,7 @@ def proxy_record(
         *_energies(proxy, findings, confidence),
     ]
     corrected = any(estimate.corrected is not None for estimate in estimates)
-    by: Correction = "confusion"
+    by: CorrectionMethod = "confusion"
     if rows.inverse is None:
         by = "known_groups"
     return ProxyRecord(

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from metrifair.auditing.measure.attribute_bands import Bands, band_table
-from metrifair.auditing.measure.band_tables import METRICS, BandTable, p_values
+from metrifair.auditing.measure.band_tables import BAND_METRICS, BandTable, p_values
 from metrifair.auditing.measure.plug_in import LargestGap, largest_gap
 from metrifair.auditing.measure.sample import AuditSample
 from metrifair.auditing.measure.two_samples import TwoSamples
@@ -118,7 +118,7 @@ def worst_cut(
         generator=generator,
     )
     evidence: dict[str, dict[str, Any]] = {
-        metric: {"p_value": p_value_by_metric.get(metric)} for metric in METRICS
+        metric: {"p_value": p_value_by_metric.get(metric)} for metric in BAND_METRICS
     }
     evidence["energy"] |= {"interval": interval, "correlation": correlation}
     evidence["energy"]["joint_interval"] = jointly
@@ -135,7 +135,7 @@ def worst_cut(
             **evidence[metric],
         )
         for metric in plan.named_metrics()
-        if metric in METRICS
+        if metric in BAND_METRICS
     ]
     return WorstCut(findings, _halves(sample, bands, cut, plan))
 
@@ -263,7 +263,7 @@ def _observed(
     units = bands.units
     values = bands.values
     amounts = bands.amounts
-    observed = {metric: float(table.gaps().worst(metric)) for metric in METRICS} | {
+    observed = {metric: float(table.gaps().worst(metric)) for metric in BAND_METRICS} | {
         "kolmogorov": cut.size
     }
     correlation = None

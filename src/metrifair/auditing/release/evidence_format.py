@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import msgspec
 
 from metrifair import __version__
-from metrifair.auditing.sources.state_parts import Scalar
+from metrifair.auditing.sources.state_parts import StateScalar
 from metrifair.errors import DataError
 from metrifair.saving.modelfile import without_repeats
 from metrifair.saving.records import Record, in_one_line
@@ -33,7 +33,7 @@ from metrifair.support.provenance import Provenance
 
 MANIFEST = "MANIFEST.json"
 SIGNATURE = "MANIFEST.json.sig"
-AUDIT = "audit.json"
+AUDIT_FILE = "audit.json"
 COUNTS = "counts.state"
 GROUPS = "groups.state"
 PAGE = "report.html"
@@ -51,7 +51,7 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 
 _TABLE = re.compile(r"counts(?:-\d{1,4})?\.state")  # files of counts
 
-Kind = TypeVar("Kind")  # of a record
+AnyRecord = TypeVar("AnyRecord")  # of a record
 Files: TypeAlias = Mapping[str, bytes]
 """The content of an evidence folder or archive, by name."""
 
@@ -69,13 +69,13 @@ class Manifest(Record):
     crosswalks: list[str]
     min_cell: int
     score_digits: int | None  # None: scores are not rounded
-    suppressed: dict[str, list[Scalar]]  # groups that were not released, by column
+    suppressed: dict[str, list[StateScalar]]  # groups that were not released, by column
     # scores of counts, by file
     grid: dict[str, list[tuple[float, float]]] = msgspec.field(default_factory=dict)
     search: Literal["", "counted", "withheld"] = ""  # for groups; "": there is none
 
 
-Outcome = Literal["agrees", "differs", "unchecked", "withheld"]
+CheckOutcome = Literal["agrees", "differs", "unchecked", "withheld"]
 
 
 @dataclass(frozen=True)
@@ -85,12 +85,19 @@ class Check:
     """
 
     kind: str
-    outcome: Outcome
+    outcome: CheckOutcome
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 # Forged counts and parameters can fail anywhere. DataError and msgspec's errors are ValueErrors.
-UNUSABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+ERRORS_OF_FORGED_FILES = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 
 def unusable(error: Exception) -> Check:
@@ -141,13 +148,13 @@ def record_bytes(record: Record) -> bytes:
     return msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n"
 
 
-def decoded(content: bytes, kind: type[Kind]) -> Kind:
+def decoded(content: bytes, kind: type[AnyRecord]) -> AnyRecord:
     """A record of JSON of bounded size; a ValueError for anything else."""
     check_json(content)
     return msgspec.json.decode(content, type=kind)
 
 
-def manifest_in(files: Files, kind: type[Kind]) -> Kind:
+def manifest_in(files: Files, kind: type[AnyRecord]) -> AnyRecord:
     """The manifest of an evidence folder, of this kind, or a DataError."""
     if MANIFEST not in files:
         raise DataError(f"there is no {MANIFEST}, so this is not evidence that metrifair wrote")
@@ -245,7 +252,7 @@ def _is_half(folder: Path) -> bool:
     known = re.compile(
         rf"{_TABLE.pattern}|tables/[\w.-]+\.csv|(?:tables/)?\.metrifair-\w+-\w+\.tmp"
     )
-    return all(name in (AUDIT, PAGE, PRINT, README) or known.fullmatch(name) for name in names)
+    return all(name in (AUDIT_FILE, PAGE, PRINT, README) or known.fullmatch(name) for name in names)
 
 
 def read_files(path: str | os.PathLike[str]) -> dict[str, bytes]:

@@ -35,7 +35,7 @@ from metrifair.auditing.sources.state_parts import (
 from metrifair.errors import DataError
 from metrifair.support.arrays import Booleans, Floats, Integers, sums_upto
 
-Cell: TypeAlias = tuple[StateValue, ...]
+CellKey: TypeAlias = tuple[StateValue, ...]
 Ends: TypeAlias = tuple[float, float]
 """The interval of scores that are counted together: with its lower end, without its upper end."""
 
@@ -232,7 +232,7 @@ class _GridRows(NamedTuple):
 
     grid: PublicGrid
     shape: Shape
-    cells: Sequence[Cell]
+    cells: Sequence[CellKey]
     rows: Integers  # (cells, leaves)
     weight: Floats | None  # (cells, leaves)
 
@@ -258,19 +258,19 @@ class _GridRows(NamedTuple):
         """The number of rows of each cell."""
         return np.asarray(self.rows.sum(1))
 
-    def keys(self, places: Sequence[int]) -> list[Cell]:
+    def keys(self, places: Sequence[int]) -> list[CellKey]:
         """The values of each cell in the attributes at these places, in the strata and in the
         label.
         """
         groups = len(self.shape.groups)
         return [(*(cell[place] for place in places), *cell[groups:]) for cell in self.cells]
 
-    def units(self, places: Sequence[int]) -> list[Cell]:
+    def units(self, places: Sequence[int]) -> list[CellKey]:
         """The groups and the stratum of each cell: what is released or withheld as a whole."""
         last = len(places) + len(self.shape.controls)
         return [key[:last] for key in self.keys(places)]
 
-    def in_units(self, units: Sequence[Cell], places: Sequence[int]) -> Booleans:
+    def in_units(self, units: Sequence[CellKey], places: Sequence[int]) -> Booleans:
         """Which cells are in some groups and strata of the attributes at these places."""
         chosen = set(units)
         return np.array([unit in chosen for unit in self.units(places)], bool)
@@ -289,7 +289,7 @@ class _Node(NamedTuple):
         return _Node(self.start, middle), _Node(middle, self.stop)
 
 
-_Nodes: TypeAlias = dict[Cell, list[_Node]]
+_Nodes: TypeAlias = dict[CellKey, list[_Node]]
 """The intervals of each cell of a table."""
 
 
@@ -337,11 +337,11 @@ def _kept_cells(
 class _SmallCell(NamedTuple):
     """A cell with fewer rows than the minimum."""
 
-    key: Cell
+    key: CellKey
     rows: int
     places: Sequence[int]  # of the attributes whose values are in the key
 
-    def unit(self, shape: Shape) -> Cell:
+    def unit(self, shape: Shape) -> CellKey:
         """The groups and the stratum."""
         return self.key[: len(self.places) + len(shape.controls)]
 
@@ -355,7 +355,7 @@ def _small_cells(
     """The cells with fewer rows than the minimum."""
     small = []
     for table_places in places:
-        sizes: dict[Cell, int] = defaultdict(int)
+        sizes: dict[CellKey, int] = defaultdict(int)
         for key, size, kept in zip(
             rows.keys(table_places),
             rows.size.tolist(),
@@ -395,7 +395,7 @@ def _check_groups(
         )
 
 
-def _cell_text(cell: Cell, shape: Shape, places: Sequence[int]) -> str:
+def _cell_text(cell: CellKey, shape: Shape, places: Sequence[int]) -> str:
     """The values of a cell by column.
 
     >>> _cell_text(("f", None, 1), Shape(groups=("sex", "race"), label="y"), [0, 1])
@@ -422,24 +422,24 @@ def _table_nodes(
     min_cell: int,
     *,
     linked: bool,
-) -> tuple[_Nodes, list[Cell]]:
+) -> tuple[_Nodes, list[CellKey]]:
     """The intervals of each cell of a table; and the groups to withhold, which would make a larger
     group coarse.
 
     Tables are ``linked`` if other tables count the same rows: totals of all groups are then known.
     """
-    counts: dict[Cell, Integers] = {}
+    counts: dict[CellKey, Integers] = {}
     for key, row, kept in zip(rows.keys(places), rows.rows, is_kept, strict=True):
         if kept:
             counts[key] = counts[key] + row if key in counts else row
     if not linked:
         return {key: _own_nodes(row, min_cell) for key, row in counts.items()}, []
     units = len(places) + len(rows.shape.controls)
-    sets: dict[Cell, list[Cell]] = defaultdict(list)
+    sets: dict[CellKey, list[CellKey]] = defaultdict(list)
     for key in counts:
         sets[key[len(places) :]].append(key)
     nodes: _Nodes = {}
-    withheld: list[Cell] = []
+    withheld: list[CellKey] = []
     for cells in sets.values():
         ordered = sorted(
             cells,
@@ -712,7 +712,7 @@ def _unit_name(shape: Shape, places: Sequence[int]) -> str:
     return ", ".join([*(shape.groups[place] for place in places), *shape.controls])
 
 
-def _unit_value(unit: Cell) -> StateValue:
+def _unit_value(unit: CellKey) -> StateValue:
     """The value of one column, or the values of several as text.
 
     >>> _unit_value((3,)), _unit_value(("f", None))
@@ -785,7 +785,7 @@ def grid_error(
 def _cells_by_group(table: StateParts, shape: Shape) -> Iterator[tuple[StateValue, list[int]]]:
     """The groups of a table in ascending order, each with its cells; missing ones aside."""
     count = len(shape.groups)
-    cells = defaultdict[Cell, list[int]](list)
+    cells = defaultdict[CellKey, list[int]](list)
     for at, cell in enumerate(table.cells):
         if any(value is not None for value in cell[:count]):
             cells[cell[:count]].append(at)
@@ -816,7 +816,7 @@ def spread(table: StateParts, ends: Sequence[Ends]) -> StateParts:
     if not inside.any(1).all():
         raise DataError("the manifest lists intervals of scores beyond the range")
     spreads = np.zeros(inside.shape, np.int64)
-    sets: dict[Cell, list[int]] = defaultdict(list)
+    sets: dict[CellKey, list[int]] = defaultdict(list)
     for entry, cell in enumerate(counts.cell.tolist()):
         sets[table.cells[cell][groups:]].append(entry)
     for entries in sets.values():
@@ -877,7 +877,7 @@ def without_groups(
         count = len(table.shape.groups)
         result = copy(table)
         hidden = groups.get(", ".join(table.shape.groups), ())
-        blank: Cell = (None,) * count
+        blank: CellKey = (None,) * count
         result.cells = [
             (*blank, *cell[count:]) if _unit_value(cell[:count]) in hidden else cell
             for cell in table.cells

@@ -17,7 +17,7 @@ from metrifair.auditing.sources.file_formats import are_numbers, polars
 from metrifair.errors import DataError
 from metrifair.problem.attributes import in_groups
 from metrifair.problem.bands import quantile_cuts
-from metrifair.problem.spelling import MISSING
+from metrifair.problem.spelling import MISSING_WORDS
 from metrifair.problem.tables import EXACT, MOST_CLASSES
 from metrifair.problem.values import canonical, is_number_text
 from metrifair.support.arrays import Floats, Integers
@@ -25,7 +25,7 @@ from metrifair.support.checks import rows_or_none
 
 if TYPE_CHECKING:
     import polars as pl
-LEVELS = 256  # of a numeric column out of core
+BANDS_OUT_OF_CORE = 256  # of a numeric column out of core
 _LONG = 64  # characters of a text that a fixed width is not reserved for
 _FEW = 8  # levels compared one by one: faster than a lookup
 
@@ -131,7 +131,7 @@ class ColumnLevels:
         # numbers of rows, each once
         if self.is_number is None and is_numbering and ends[1] - ends[0] + 1 == rows:
             self._raise_too_many(rows)
-        cuts = quantile_cuts(values, amounts, LEVELS)
+        cuts = quantile_cuts(values, amounts, BANDS_OUT_OF_CORE)
         beyond = values > cuts[-1]
         self.cut_at(
             cuts,
@@ -164,14 +164,14 @@ class ColumnLevels:
         """Add new values; return whether there are any."""
         distinct = column.filter(polars().Series(codes == 0)).drop_nulls().unique()
         if (
-            len(self.values) + len(distinct) > self.max_values + len(MISSING)
+            len(self.values) + len(distinct) > self.max_values + len(MISSING_WORDS)
             and self.role == "group"
         ):
             # before a million are named and sorted
             self._raise_too_many(len(self.values) + len(distinct), distinct)
         ordered = distinct.sort().to_list()
         # Empty text is missing; in labels, so are words for missing values.
-        missing = MISSING if self.role == "label" else ("",)
+        missing = MISSING_WORDS if self.role == "label" else ("",)
         new = [value for value in ordered if str(value).strip().lower() not in missing]
         self.values += new
         if len(self.values) > self.max_values and self.role == "group":
@@ -254,10 +254,11 @@ def decode_columns(
             values = (label_values if level.role == "label" or numeric else name_values)(values)
         index = np.asarray(code, dtype=np.int64)
         arguments[level.role][level.name] = _decoded(values, index)
+    groups = None
+    if arguments["group"]:
+        groups = in_groups(arguments["group"], roles.cuts)
     return {
-        "sensitive_features": in_groups(arguments["group"], roles.cuts)
-        if arguments["group"]
-        else None,
+        "sensitive_features": groups,
         "control_features": arguments["control"] or None,
         "y_true": arguments["label"] or None,
     }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from metrifair.auditing.sources.column_roles import Roles
-from metrifair.auditing.sources.file_formats import polars
+from metrifair.auditing.sources.file_formats import polars, present_text
 from metrifair.errors import DataError, Remedies, Remedy
 from metrifair.problem.predictions import (
     ROUNDING,
@@ -18,7 +18,7 @@ from metrifair.problem.predictions import (
     look_like_decisions,
     value_counts,
 )
-from metrifair.problem.spelling import COMMA, MISSING
+from metrifair.problem.spelling import COMMA
 from metrifair.problem.tables import EXACT, check_exact
 from metrifair.problem.values import place_among
 from metrifair.support.arrays import Floats
@@ -37,11 +37,9 @@ def numbers(role: str, name: str, column: pl.Series) -> Floats:
     """
     pl = polars()
     if column.dtype == pl.String:
-        text = column.str.strip_chars()
+        text = present_text(column)
         column = text.cast(pl.Float64, strict=False)
-        invalid = text.filter(
-            column.is_null() & text.is_not_null() & ~text.str.to_lowercase().is_in(MISSING)
-        )
+        invalid = text.filter(column.is_null() & text.is_not_null())
         if len(invalid):
             raise DataError(
                 f"the {role} column {name!r} must contain numbers",
@@ -123,8 +121,7 @@ def scores_in(roles: Roles, column: pl.Series) -> Floats:
     if roles.favorable_decision is None:
         return numbers("score", column.name, column)
     if column.dtype == polars().String:
-        column = column.str.strip_chars()
-        column = column.set(column.str.to_lowercase().is_in(MISSING), None)
+        column = present_text(column)
     values = column.drop_nulls().unique(maintain_order=True).to_list()
     place = place_among(roles.favorable_decision, values)
     check_one_spelling(roles.favorable_decision, values)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from metrifair.errors import DataError, Remedy
-from metrifair.problem.spelling import CODE, COMMA, MISSING
+from metrifair.problem.spelling import CODE, COMMA, MISSING_WORDS
 from metrifair.support.checks import check_known, check_switches, require
 from metrifair.support.files import error_reason
 
@@ -55,16 +55,54 @@ def polars() -> Any:
     return require("polars", extra="cli", purpose="auditing files")
 
 
-def are_numbers(column: pl.Series) -> bool:
-    """Whether a column contains numbers, or only text that reads as numbers; codes such as
-    02139 do not. Words for missing values do not count.
+def present_text(column: pl.Series) -> pl.Series:
+    """Text without spaces at its ends; words for missing values are missing.
+
+    >>> import polars as pl
+    >>> present_text(pl.Series([" a", "N/A", ""])).to_list()
+    ['a', None, None]
     """
-    if column.dtype != polars().String:
-        return column.dtype.is_numeric()
     text = column.str.strip_chars()
-    text = text.set(text.str.to_lowercase().is_in(MISSING), None)
+    return text.set(text.str.to_lowercase().is_in(MISSING_WORDS), None)
+
+
+def as_numbers(text: pl.Series) -> pl.Series | None:
+    """Text as numbers, words for missing values as missing ones; None if a value is other text, or
+    a code such as 02139.
+
+    >>> import polars as pl
+    >>> as_numbers(pl.Series(["1", " 2.5", "NaN"])).to_list()
+    [1.0, 2.5, None]
+    >>> as_numbers(pl.Series(["1", "1,5"])), as_numbers(pl.Series(["1", "02139"]))
+    (None, None)
+    """
     numbers = text.cast(polars().Float64, strict=False)
-    return numbers.null_count() == text.null_count() and not text.str.contains(CODE).any()
+    odd = numbers.is_null() & text.is_not_null()
+    present = text
+    if odd.any() or numbers.is_nan().any():  # spaces, words for missing values, or other text
+        # One value decides as a rule, and takes less than all of them.
+        if not _are_plain(text.slice(odd.arg_max(), 1)) or not _are_plain(
+            text.filter(odd).unique()
+        ):
+            return None
+        present = present_text(text)
+        numbers = present.cast(polars().Float64, strict=False)
+    if present.str.contains(CODE).any():
+        return None
+    return numbers
+
+
+def _are_plain(values: pl.Series) -> bool:
+    """Whether all values are numbers or words for missing values."""
+    present = present_text(values)
+    return present.cast(polars().Float64, strict=False).null_count() == present.null_count()
+
+
+def are_numbers(column: pl.Series) -> bool:
+    """Whether a column contains numbers, or text that reads as numbers."""
+    if column.dtype == polars().String:
+        return as_numbers(column) is not None
+    return column.dtype.is_numeric()
 
 
 def missing_codes(

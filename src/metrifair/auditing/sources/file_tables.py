@@ -13,7 +13,7 @@ import sys
 import tempfile
 import weakref
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -173,11 +173,10 @@ class FileTable:
                 # In the order of the file: an expression here would make polars keep twice as many
                 # rows in memory.
                 selected = frame.select(self._in_order(names))
-                for part in (
-                    selected.collect_batches(engine="streaming")
-                    if self.is_text
-                    else _stretches(selected)
-                ):
+                parts: Iterable[pl.DataFrame] = _stretches(selected)
+                if self.is_text:
+                    parts = selected.collect_batches(engine="streaming")
+                for part in parts:
                     yield from map(self._uniform, part.iter_slices(_BATCH))
 
     def head(self, names: Sequence[str], count: int) -> pl.DataFrame:

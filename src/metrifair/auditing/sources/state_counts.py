@@ -25,7 +25,7 @@ _ALL_BINS = 2**23  # cells x bins, of which all bins of the grid are kept
 STATE_BINS = 2**16  # at most, and one more for the end of the range
 MOST_ATOMS = 2**12  # maximum number of distinct scores that are entries one by one
 FINE = 28  # bits of a position within its bin: sums of integers are the same in any order
-MOST_ROWS = 2**34  # maximum: the sum of their positions must fit into an integer
+MOST_ROWS_OF_STATES = 2**34  # maximum: the sum of their positions must fit into an integer
 _PARTS = (
     "cell",
     "bin",

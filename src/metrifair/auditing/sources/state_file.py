@@ -16,7 +16,7 @@ from msgspec import Meta
 from metrifair.auditing.sources.state_counts import (
     FINE,
     MOST_ATOMS,
-    MOST_ROWS,
+    MOST_ROWS_OF_STATES,
     STATE_BINS,
     StateCounts,
     StateGrid,
@@ -26,9 +26,9 @@ from metrifair.auditing.sources.state_parts import (
     MOST_STATE_NAMES,
     Name,
     ProxyShape,
-    Scalar,
     Shape,
     StateParts,
+    StateScalar,
     StateValue,
 )
 from metrifair.errors import DataError, ModelFileError
@@ -60,7 +60,7 @@ class StateRecord(Record):
     left_out: Count = 0
     withheld: Count = 0
     shape: Shape | None = None
-    cells: Annotated[list[list[Scalar]], Meta(max_length=MOST_STATE_CELLS)] = msgspec.field(
+    cells: Annotated[list[list[StateScalar]], Meta(max_length=MOST_STATE_CELLS)] = msgspec.field(
         default_factory=list
     )
     exact: bool = True
@@ -216,7 +216,7 @@ def _counts(
     fits = [
         (counts.cell >= 0) & (counts.cell < len(record.cells)),
         (counts.bin >= 0) & (counts.bin <= STATE_BINS),
-        (rows >= 1) & (rows <= MOST_ROWS),
+        (rows >= 1) & (rows <= MOST_ROWS_OF_STATES),
         (counts.within >= 0) & (counts.within <= rows << FINE),
         inside,
         (counts.low == counts.high) | (not record.exact),

@@ -15,7 +15,7 @@ from msgspec import Meta
 from metrifair.auditing.request import MOST_LEVELS, Request
 from metrifair.auditing.sources.column_roles import Roles
 from metrifair.auditing.sources.state_counts import (
-    MOST_ROWS,
+    MOST_ROWS_OF_STATES,
     StateCounts,
 )
 from metrifair.errors import DataError, Remedy
@@ -41,7 +41,7 @@ MOST_STATE_NAMES = 10_000
 
 
 Name = Annotated[str, Meta(max_length=LONGEST_NAME)]
-Scalar = bool | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | float | Name | None
+StateScalar = bool | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | float | Name | None
 
 
 class ProxyShape(Record):
@@ -319,9 +319,9 @@ def merge_counts(
         np.add.at(total, number, selected)
         renumbered.append(counts.renumbered(number))
     merged = renumbered[0] if len(renumbered) == 1 else renumbered[0].merged(renumbered[1])
-    if int(merged.rows.max(initial=0)) > MOST_ROWS:
+    if int(merged.rows.max(initial=0)) > MOST_ROWS_OF_STATES:
         raise DataError(
-            f"a bin would contain more than {MOST_ROWS:,} rows; audit the states by parts"
+            f"a bin would contain more than {MOST_ROWS_OF_STATES:,} rows; audit the states by parts"
         )
     return all_cells, total, merged
 

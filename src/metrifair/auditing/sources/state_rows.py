@@ -367,11 +367,10 @@ def _counts(rows: TableRows, grid: StateGrid) -> StateCounts:
     weight = moment = np.zeros(0)
     if rows.weighted:
         weight = entries["total"].to_numpy().astype(np.float64)
-        moment = (
-            weight * grid.scale.positions(low)
-            if few
-            else np.ldexp(entries["moment"].to_numpy(), -grid.power)
-        )
+        if few:
+            moment = weight * grid.scale.positions(low)
+        else:
+            moment = np.ldexp(entries["moment"].to_numpy(), -grid.power)
     row_counts: Integers = entries["rows"].to_numpy().astype(np.int64)
     return StateCounts(
         cell,

@@ -45,7 +45,7 @@ from metrifair.auditing.sources.file_tables import check_columns, check_types
 from metrifair.auditing.sources.used_rows import used_codes
 from metrifair.errors import DataError, Remedy
 from metrifair.problem.predictions import look_like_decisions, value_counts
-from metrifair.problem.spelling import MISSING
+from metrifair.problem.spelling import MISSING_WORDS
 from metrifair.problem.values import canonical
 from metrifair.support.arrays import Floats, Integers
 
@@ -308,7 +308,7 @@ class TableRows(ColumnCells):
     def _with_numbers(self, name: str, key: str) -> nw.LazyFrame[Any]:  # noqa: ARG002  (files name it in errors)
         """The frame with numbers for the text of a key."""
         text = nw.col(key).str.strip_chars()
-        is_missing = text.str.to_lowercase().is_in(MISSING)
+        is_missing = text.str.to_lowercase().is_in(MISSING_WORDS)
         return self.frame.with_columns(nw.when(~is_missing).then(text).cast(nw.Float64).alias(key))
 
     @cached_property

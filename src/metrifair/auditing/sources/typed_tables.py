@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from metrifair.auditing.sources.file_formats import (
     AS_USUAL,
     ReadOptions,
-    are_numbers,
+    as_numbers,
     polars,
+    present_text,
 )
 from metrifair.auditing.sources.file_tables import open_files
 from metrifair.errors import DataError
-from metrifair.problem.spelling import CODE, MISSING
 from metrifair.problem.values import decimal_comma_in
 from metrifair.support.provenance import SourceFile, source_files
 
@@ -82,10 +82,10 @@ def typed_text(column: pl.Series, *, as_text: bool = False) -> pl.Series:
     if column.dtype not in (pl.String, pl.Categorical, pl.Enum):
         return column
     text = column.cast(pl.String)
-    numbers = text.cast(pl.Float64, strict=False)
-    is_plain = numbers.null_count() == text.null_count() < len(text) and not numbers.is_nan().any()
-    if is_plain and not as_text and not text.str.contains(CODE).any():
-        return numbers
+    if not as_text:
+        numbers = as_numbers(text)
+        if numbers is not None:
+            return numbers
     stripped = text.str.strip_chars()
     stripped = stripped.set(stripped == "", None)
     original = text.set(stripped.is_null(), None)
@@ -93,21 +93,13 @@ def typed_text(column: pl.Series, *, as_text: bool = False) -> pl.Series:
 
 
 def _typed_words(text: pl.Series, original: pl.Series) -> pl.Series:
-    """Text without spaces at its ends, or missing, with the type of its values; else the
-    ``original``.
-    """
-    pl = polars()
+    """Text without spaces at its ends, or missing, as booleans or dates; else the ``original``."""
     values = text.unique()  # text has few different values, as a rule
-    lowered = values.str.to_lowercase()
-    if lowered.is_in(["true", "false"]).all() and lowered.null_count() < len(lowered):
+    if values.str.to_lowercase().is_in(["true", "false"]).all():
         return (text.str.to_lowercase() == "true").alias(original.name)
-    is_number = are_numbers(values)
-    if not is_number and not values.set(lowered.is_in(MISSING), None).str.contains(_DATE).all():
+    if not present_text(values).str.contains(_DATE).all():
         return original
-    present = text.set(text.str.to_lowercase().is_in(MISSING), None)
-    if is_number:
-        return present.cast(pl.Float64, strict=False)
-    dates = _dates(present)
+    dates = _dates(present_text(text))
     return original if dates is None else dates
 
 

@@ -22,7 +22,7 @@ from metrifair.problem.memberships import (
     GroupProbabilities,
     with_values,
 )
-from metrifair.problem.tables import Column
+from metrifair.problem.tables import ColumnArray
 from metrifair.support.arrays import Booleans, Floats
 from metrifair.support.checks import rows_or_none
 
@@ -49,7 +49,7 @@ class UsedRows(NamedTuple):
     weight: Floats | None
     left_out: Counter[str]  # by reason
     proxy: GroupProbabilities | None = None  # None: groups are among the key columns
-    clusters: Column | None = None  # the value of each row
+    clusters: ColumnArray | None = None  # the value of each row
 
     def only(self, mask: Booleans) -> UsedRows:
         """Some of the rows."""
@@ -115,7 +115,7 @@ def _complete_rows(rows: UsedRows, *, has_label: bool) -> tuple[Booleans, Counte
     return used, +left_out
 
 
-def cluster_values(column: pl.Series) -> Column:
+def cluster_values(column: pl.Series) -> ColumnArray:
     """The values of a cluster column; empty text is missing, as in groups.
 
     >>> import polars as pl

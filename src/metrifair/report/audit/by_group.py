@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from metrifair.auditing.records import (
-    FIGURES,
+    FIGURES_OF_GROUPS,
     AlongNumber,
     AuditRecord,
     ByGroup,
@@ -47,7 +47,7 @@ from metrifair.wording.numbers import (
     percent_text,
 )
 from metrifair.wording.tables import (
-    BY_GROUP,
+    FIGURES_BY_GROUP,
     figure_rows,
     filled,
     metric_table,
@@ -57,7 +57,7 @@ from metrifair.wording.terms import term_name
 _MOST_TABLES = 12
 _MOST_DRAWN = 4
 _MOST_LINES = 12
-_ROUNDING = 1e-9  # of sums of weights
+_WEIGHT_ROUNDING = 1e-9  # of sums of weights
 _UNIT = axis([0.0, 1.0], from_zero=True, top=1.0, count=5)
 
 
@@ -85,7 +85,7 @@ def _table(
     curves: bool,
 ) -> Markup:
     groups = figure_rows(by_group)
-    columns = filled(BY_GROUP.pick("group", "rows", *FIGURES), groups)
+    columns = filled(FIGURES_BY_GROUP.pick("group", "rows", *FIGURES_OF_GROUPS), groups)
     rows = [column_row(columns, group) for group in groups]
     gaps = (_cell(by_group.gaps.get(column.key)) for column in columns[2:])
     rows.append(table_row(term_name("largest_difference"), ["", *gaps], class_="total"))
@@ -166,7 +166,7 @@ def reliability_line(
     """
     total = sum(bin_.size for bin_ in bins)
     fewest = FEWEST * total / max(1, rows)
-    drawn = [bin_ for bin_ in bins if bin_.size >= fewest * (1 - _ROUNDING)]
+    drawn = [bin_ for bin_ in bins if bin_.size >= fewest * (1 - _WEIGHT_ROUNDING)]
     points = [(bin_.score, bin_.rate) for bin_ in drawn]
     band = [
         (bin_.score, bin_.interval.low, bin_.interval.high)

@@ -32,13 +32,13 @@ from metrifair.report.charts import (
     thin_curves,
     widest_gap,
 )
-from metrifair.report.html import Json
+from metrifair.report.html import PageJson
 from metrifair.wording.glossary import witness_text
 from metrifair.wording.numbers import name_text
 
 _MAX_GROUPS = 12
 _MOST_SCORES = 160
-_ROUNDING = 1e-3  # of shares that were drawn or binned
+_SHARE_ROUNDING = 1e-3  # of shares that were drawn or binned
 _SHARE_AXIS = axis([0.0, 1.0], from_zero=True, top=1.0, count=5)
 
 OTHER_SCORES = frozenset({"risk_parity"})
@@ -49,7 +49,7 @@ GroupNumber = Callable[[str, str], int]  # attribute, group -> its place among t
 
 def distribution_json(
     distribution: Distribution, findings: Sequence[Finding], number: GroupNumber
-) -> Json:
+) -> PageJson:
     """The score distributions of the groups of one set; None if the scores are too far apart to
     draw.
 
@@ -162,7 +162,7 @@ def is_about(finding: Finding, curves: Curves) -> bool:
         values = curves.cumulative[name]
         least = values[right - 1] if right > 0 else 0.0
         most = values[right] if right < len(values) else 1.0
-        if not least - _ROUNDING <= share <= most + _ROUNDING:
+        if not least - _SHARE_ROUNDING <= share <= most + _SHARE_ROUNDING:
             return False
     return True
 
@@ -179,7 +179,7 @@ def witness_step(witness: WitnessCurve) -> float | None:
     return float(max(before)) if 0 < len(before) < len(witness.grid) else None
 
 
-def witness_json(finding: Finding) -> Json:
+def witness_json(finding: Finding) -> PageJson:
     """The witness of a finding with a sentence about it; None if there is none to draw."""
     witness = finding.witness
     if witness is None or not _drawable(witness.grid):

@@ -156,11 +156,11 @@ def series_html(
         origin_list(origin, name)
         for name, origin in zip(record.looks, record.provenance, strict=False)
     ]
-    sources = (
-        element("section", element("h2", "Where the looks come from"), *origins, class_="card")
-        if origins
-        else ""
-    )
+    sources = ""
+    if origins:
+        sources = element(
+            "section", element("h2", "Where the looks come from"), *origins, class_="card"
+        )
     return _page(
         summary_head(series_sentences(record), fact_list(facts)),
         joined(charts, _table("All looks", [column.heading for column in columns], rows), sources),
@@ -210,11 +210,12 @@ def _table(
         "table", table_head(headings), element("tbody", *rows[:_MOST_ROWS]), class_="differences"
     )
     more = len(rows) - _MOST_ROWS
-    hint = (
-        [element("p", f"{count_text(more, 'more row')}: to_frame() returns all.", class_="hint")]
-        if more > 0
-        else []
-    )
+    if more > 0:
+        hint = [
+            element("p", f"{count_text(more, 'more row')}: to_frame() returns all.", class_="hint")
+        ]
+    else:
+        hint = []
     return element(
         "section", element("h2", title), *hint, table_region(table, aria_label=title), class_="card"
     )
@@ -228,11 +229,9 @@ def _differences(record: DifferenceRecord, name: str) -> Markup:
     limits: dict[str, float] = {}
     for difference in differences:
         bounds = difference.joint_interval
-        ends = (
-            (difference.difference,)
-            if bounds is None
-            else (difference.difference, bounds.low, bounds.high)
-        )
+        ends = [difference.difference]
+        if bounds is not None:
+            ends += [bounds.low, bounds.high]
         limits[difference.metric] = max(limits.get(difference.metric, 0.0), *map(abs, ends))
     columns = difference_columns(record.names[0], name, *_DIFFERENCE_KEYS)
     headings = [column.heading for column in columns]

@@ -13,7 +13,7 @@ from collections.abc import (
 from typing import Any, TypeAlias
 
 from metrifair.auditing.ranking import shown_findings, sort_findings
-from metrifair.auditing.records import FIGURES, AuditRecord
+from metrifair.auditing.records import FIGURES_OF_GROUPS, AuditRecord
 from metrifair.support.provenance import Provenance
 from metrifair.wording.groups import GROUP_KEYS, group_table
 from metrifair.wording.notes import note_text
@@ -24,7 +24,7 @@ from metrifair.wording.numbers import (
 from metrifair.wording.provenance import provenance_lines
 from metrifair.wording.summary import audit_summary
 from metrifair.wording.tables import (
-    BY_GROUP,
+    FIGURES_BY_GROUP,
     Column,
     estimate_rows,
     figure_rows,
@@ -34,7 +34,7 @@ from metrifair.wording.tables import (
     rate_rows,
 )
 
-Value: TypeAlias = "str | int | float | Mapping[str, Value] | Sequence[Value]"
+YamlValue: TypeAlias = "str | int | float | Mapping[str, YamlValue] | Sequence[YamlValue]"
 
 MOST_TABLES = 4
 _MOST_FINDINGS = 10
@@ -60,7 +60,9 @@ def audit_markdown(record: AuditRecord) -> Iterable[str]:
     for part in record.by_group[:MOST_TABLES]:
         yield f"**{markdown_text(f'{part.attribute}, {part.within}')}** (intervals of single figures)"
         groups = figure_rows(part)
-        yield table_markdown(filled(BY_GROUP.pick("group", "rows", *FIGURES), groups), groups)
+        yield table_markdown(
+            filled(FIGURES_BY_GROUP.pick("group", "rows", *FIGURES_OF_GROUPS), groups), groups
+        )
     for table in record.decisions[:MOST_TABLES]:
         place_name = markdown_text(f"{table.attribute}, {table.within}")
         yield f"**Decisions at {number_text(table.threshold)}: {place_name}**"
@@ -119,7 +121,7 @@ def markdown_text(text: str) -> str:
     return re.sub(r"^(\d+)([.)])(?=\s|$)", r"\1\\\2", plain)  # else a list begins
 
 
-def yaml_lines(value: Mapping[str, Value], indent: str = "") -> Iterable[str]:
+def yaml_lines(value: Mapping[str, YamlValue], indent: str = "") -> Iterable[str]:
     """Lines of YAML; every text is quoted, and empty values are omitted.
 
     >>> print(*yaml_lines({"name": 'no: "x"', "tags": ["yes"], "z": [], "of": [{"value": 1e-05, "type": "f"}]}), sep="")
@@ -140,16 +142,15 @@ def yaml_lines(value: Mapping[str, Value], indent: str = "") -> Iterable[str]:
         elif inner:
             yield f"{indent}{key}:\n"
             for line in inner:
-                lines = (
-                    list(yaml_lines(line, indent + "  "))
-                    if isinstance(line, Mapping)
-                    else [f"  {_scalar(line)}\n"]
-                )
+                if isinstance(line, Mapping):
+                    lines = list(yaml_lines(line, indent + "  "))
+                else:
+                    lines = [f"  {_scalar(line)}\n"]
                 yield f"{indent}- {lines[0].strip()}\n"
                 yield from lines[1:]
 
 
-def _scalar(value: Value) -> str:
+def _scalar(value: YamlValue) -> str:
     """A number, or text in quotes with everything escaped that a reader of YAML could take for
     something else.
     """

@@ -46,8 +46,8 @@ from metrifair.report.charts import axis, axis_json
 from metrifair.report.frontier import frontier_head, frontier_section
 from metrifair.report.groups import group_search_section
 from metrifair.report.html import (
-    Json,
     Markup,
+    PageJson,
     Section,
     card,
     document,
@@ -152,12 +152,10 @@ def audit_html(
     words = dict(audit_glossary(record)) | dict(() if frontier is None else glossary(frontier))
     count = len(findings)
 
-    def page(content: Json, table: Markup, listed: int) -> str:
-        listed_text = (
-            "all findings"
-            if listed == count
-            else f"the first {listed:,} of {count:,} findings (Audit.to_json has all)"
-        )
+    def page(content: PageJson, table: Markup, listed: int) -> str:
+        listed_text = "all findings"
+        if listed != count:
+            listed_text = f"the first {listed:,} of {count:,} findings (Audit.to_json has all)"
         body = Markup(Template(resource("audit.html")).substitute(sections, table=table))
         return document(
             title=title,
@@ -300,11 +298,11 @@ def finding_values(record: AuditRecord) -> FrameColumns:
     return ColumnTable(*values).frame()
 
 
-def _shown_value(value: Any) -> Json:
+def _shown_value(value: Any) -> PageJson:
     return value if isinstance(value, str) else shown_number(value)
 
 
-def _script_column(column: Column) -> Json:
+def _script_column(column: Column) -> PageJson:
     """What the script needs to show a column."""
     facts = {"key": column.key, "name": column.heading}
     if column.key in _NAMED:
@@ -350,7 +348,7 @@ def audit_content(
     *,
     room: int = 1_200_000,
     used: int = 0,
-) -> dict[str, Json]:
+) -> dict[str, PageJson]:
     """Everything that the script of the page draws and lists, in so many bytes; the worst findings
     if not all fit.
 
@@ -408,7 +406,7 @@ def audit_content(
     }
 
 
-def _highlights(record: AuditRecord, listed: Sequence[Finding]) -> list[dict[str, Json]]:
+def _highlights(record: AuditRecord, listed: Sequence[Finding]) -> list[dict[str, PageJson]]:
     """The highlights, with the row of the list or the table of decisions that they are about."""
     row_at = {id(finding): number for number, finding in enumerate(listed)}
     table_at = {id(table): number for number, table in enumerate(required_tables(record))}
@@ -451,13 +449,13 @@ def byte_size(content: Any) -> int:
 
 def _rows(
     findings: Iterable[Finding], names: _Names, numbers: FrameColumns, room: int
-) -> list[Json]:
-    rows: list[Json] = []
+) -> list[PageJson]:
+    rows: list[PageJson] = []
     size = 0
     for finding in findings:
         left, right = (names.group(finding.attribute, name) for name in finding.groups)
         place = names.number(names.places, finding_place(finding))
-        row: list[Json] = [
+        row: list[PageJson] = [
             place,
             left,
             right,
@@ -478,7 +476,7 @@ def _rows(
 
 def _distributions(
     record: AuditRecord, findings: Sequence[Finding], names: _Names
-) -> Iterable[tuple[list[tuple[str, str, str]], Json]]:
+) -> Iterable[tuple[list[tuple[str, str, str]], PageJson]]:
     """Distributions with the places (attribute, criterion, set) that they show; those of the
     worst findings first.
     """
@@ -501,7 +499,7 @@ def _distributions(
 
 def _place(
     place: tuple[str, str, str], names: _Names, drawn: Mapping[tuple[str, str, str], int]
-) -> Json:
+) -> PageJson:
     attribute, criterion, within = place
     return {
         "attribute": list(names.groups).index(attribute),
@@ -515,7 +513,7 @@ def _metric(
     name: str,
     findings: Sequence[Finding],
     numbers: FrameColumns,
-) -> Json:
+) -> PageJson:
     """Name, meaning, and one axis for all findings, so that bars can be compared."""
     words = metric_words(name)
     reaching = ("value", "interval_high", "certified", "certified_jointly", "divided")

@@ -29,10 +29,10 @@ from metrifair.report.html import (
 )
 from metrifair.wording.numbers import percent_text
 from metrifair.wording.proxies import check_hints
-from metrifair.wording.tables import ESTIMATES, estimate_rows
+from metrifair.wording.tables import PROXY_ESTIMATES, estimate_rows
 from metrifair.wording.terms import term_name
 
-_KINDS = list(map(term_name, ESTIMATES))
+_KINDS = list(map(term_name, PROXY_ESTIMATES))
 _APART = 0.16  # between the four estimates of a group, where groups are 1 apart
 _MIDDLE = (len(_KINDS) - 1) / 2
 _MOST_DRAWN = 12  # groups
@@ -95,11 +95,8 @@ def _estimates(estimate: ProxyEstimate, place: int) -> list[Line]:
         if measure is not None:
             at = place + (color - _MIDDLE) * _APART
             interval = measure.interval
-            lines += (
-                []
-                if interval is None
-                else [_segment(f"{_KINDS[color]}, {group}", color, at, interval)]
-            )
+            if interval is not None:
+                lines += [_segment(f"{_KINDS[color]}, {group}", color, at, interval)]
             lines.append(
                 Line(
                     f"{group}: {percent_text(measure.value)}",

@@ -104,7 +104,9 @@ def rates_table(
     True
     """
     columns = rate_columns(table)
-    title = f"By {table.attribute}{'' if table.within == 'everyone' else f', {table.within}'}"
+    title = f"By {table.attribute}"
+    if table.within != "everyone":
+        title = f"{title}, {table.within}"
     enough, few = ([rate for rate in rates if rate.few is apart] for apart in (False, True))
     rows = _rows(enough, table, columns)
     compared = [rate for rate in enough if rate.left_out != "unknown_name"]
