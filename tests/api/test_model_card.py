@@ -16,8 +16,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
 from metrifair import (
     Audit,
@@ -25,6 +27,7 @@ from metrifair import (
     BarycenterPostprocessor,
     DataError,
     FairClassifier,
+    FairClassifierCV,
     FairLGBMClassifier,
     FairRegressor,
     Frontier,
@@ -590,3 +593,20 @@ def test_a_statement_on_rows_is_shown_beside_the_record_of_the_training_file(
         assert ("The audited file is the training file of this model." in card) is (
             name == "loans.csv"
         )
+
+
+def test_a_card_of_cross_validation_describes_the_chosen_model() -> None:
+    given = {"sensitive_features": {"sex": GROUPS}}
+    model = FairClassifierCV(max_unfairness=0.4, families=["linear"], random_state=0)
+    with pytest.raises(DataError, match="must be a fitted model"):
+        to_card(model)
+    model.fit(X, HIRED, **given)
+    card = to_card(model)
+    assert card == to_card(model.estimator_, frontier=model.frontier_)
+    assert f"| Strength of the penalty | {model.estimator_.strength} |" in card
+    assert "Expected on new data" in card
+    piped = Pipeline([("scaled", StandardScaler()), ("fair", clone(model))])
+    of_pipeline = to_card(piped.fit(X, HIRED, fair__sensitive_features=GROUPS))
+    assert "# FairClassifier\n" in of_pipeline
+    assert "| Steps | StandardScaler, FairClassifierCV |" in of_pipeline
+    assert "Expected on new data" in of_pipeline
