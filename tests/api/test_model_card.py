@@ -215,7 +215,7 @@ def test_the_figures_of_the_chosen_model_are_those_expected_of_it(
         "unfairness": pytest.approx(front.chosen.unfairness, abs=5e-4),
     }
     assert "In cross-validation, by models that were trained without the rows they score" in card
-    assert "It keeps the unfairness limit of 1." in card
+    assert "Within the limit of 1." in card
     (origin,) = [table for table in map(dict, tables_of(card)[2:]) if "Versions" in table]
     assert origin == dict([("", ""), *provenance_lines(front.record.provenance)])
     save(outcome.model, tmp_path / "model")
@@ -259,7 +259,7 @@ def test_figures_of_the_chosen_model_on_test_rows_are_of_all_kinds() -> None:
     assert result["dataset"]["split"] == "test rows of the frontier"
     assert figures_of(card)["Unfairness"] == text_of(front, "unfairness")
     assert "In cross-validation, by models" not in card
-    assert "It keeps the unfairness limit of 1 on the test rows." in card
+    assert "Within the limit of 1 on the test rows." in card
 
 
 def test_figures_of_another_model_are_said_to_be_so_or_refused() -> None:
@@ -284,7 +284,7 @@ def test_figures_of_another_model_are_said_to_be_so_or_refused() -> None:
     encoder = TableEncoder().fit({"a": X[:, 0], "b": X[:, 1]})
     card = to_card(TableModel(encoder, chosen), frontier=front)
     assert EXPECTED in card
-    assert "It keeps the unfairness limit of 1." in card
+    assert "Within the limit of 1." in card
     moved = to_card(TableModel(encoder, chosen, threshold=0.9), frontier=front)
     assert "with the same settings that decides by its own threshold" in moved
     assert "model-index" not in head_of(moved)
@@ -331,7 +331,7 @@ def test_a_best_effort_is_named_on_the_card(front: Frontier) -> None:
     effort = with_facts(front, is_best_effort=True, goal=goal)
     card = to_card(outcome.model, frontier=effort)
     assert "No model has an unfairness of at most 0.2. The least unfair one is chosen" in card
-    assert "keeps the unfairness limit" not in card
+    assert "Within the limit" not in card
 
 
 def test_only_the_criterion_is_called_by_its_name(model: FairClassifier) -> None:

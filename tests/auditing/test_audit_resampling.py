@@ -340,7 +340,7 @@ def test_intervals_of_heavy_tails_hold_their_values() -> None:
 
 def test_a_few_rows_that_have_all_the_weight_have_no_interval_and_the_reason_is_given() -> None:
     """40,000 rows of either group, of which two, or twenty, count."""
-    rows, reason = 40_000, "an effective sample size below 5: “0” and “1” in everyone."
+    rows, reason = 40_000, "an effective sample size below 5: “0” and “1” among everyone."
     score, group = np.tile([0.0, 1.0, 0.0], rows)[: 2 * rows], np.repeat([0, 1], rows)
     for heavy in (2, 20):
         weights = np.where(np.arange(2 * rows) % rows < heavy, 1.0, 1e-9)

@@ -46,13 +46,19 @@ def test_the_sentence_says_where_the_gap_is_and_for_whom() -> None:
         **flat(**QUICK),
     )
     assert found.describe() == (
-        "At a cutoff of 0.2, 50.0% of “a” and 100.0% of “b” score above it.",
+        "At a cutoff just above 0.2, 50.0% of “a” and 100.0% of “b” pass it.",
         (
-            "For any threshold, the shares of “a” and “b” above it differ by at most 50.0 "
-            "percentage points. The "
-            "largest difference is at 0.2."
+            "For any cutoff, the shares of “a” and “b” at or above it differ by at most 50.0 "
+            "points. The largest difference is at a cutoff just above 0.2."
         ),
     )
+
+
+def test_scores_at_a_cutoff_pass_it_where_scores_repeat() -> None:
+    decile, group = np.array([3, 6, 6, 7, 6, 7, 7, 10]), np.repeat(["a", "b"], 4)
+    found = audit(None, decile, sensitive_features=group, **flat(**QUICK))
+    shares = " and ".join(f"{(decile[group == one] >= 7).mean():.1%} of “{one}”" for one in "ab")
+    assert found.describe().sentence == f"At a cutoff just above 6, {shares} pass it."
 
 
 def test_decisions_are_told_as_decisions_and_have_no_curves() -> None:
@@ -62,7 +68,7 @@ def test_decisions_are_told_as_decisions_and_have_no_curves() -> None:
     assert sentences == {"The decision is 1 for 25.0% of “a” and 75.0% of “b”."}
     assert (
         found.describe().meaning
-        == "The shares of “a” and “b” with decision 1 differ by 50.0 percentage points."
+        == "The shares of “a” and “b” with decision 1 differ by 50.0 points."
     )
     assert not found.record.distributions
     assert {one.witness for one in found.findings} == {None}
@@ -158,7 +164,7 @@ def test_small_groups_are_named() -> None:
             "Below the minimum group size of 30 rows: “few” of sensitive_features (12 rows in "
             "everyone)."
         ),
-        "Too few rows to rule out a gap of 20 percentage points: “many” and “some” in everyone.",
+        "Too few rows to rule out a gap of 20 points between “many” and “some”.",
     ]
     large = np.random.default_rng(0).random(4000)
     assert not audit(None, large, sensitive_features=np.arange(4000) % 2, **flat(**QUICK)).notes
@@ -171,7 +177,7 @@ def test_the_summary_begins_with_what_is_certain_and_tells_chance_from_more() ->
     assert unfair.summary.splitlines()[0].startswith("The largest significant gap is ")
     assert f"{100 * head.value:.1f} points" in unfair.summary.splitlines()[0]
     assert finding_sentence(head) in unfair.summary.splitlines()[0]
-    assert "with 95% confidence" in unfair.summary.splitlines()[1].lower()
+    assert unfair.summary.splitlines()[1].startswith("95% interval: ")
     assert 2 <= len(unfair.summary.splitlines()) <= 8
     fair = audit(
         None, np.random.default_rng(0).random(800), sensitive_features=SEX, **flat(**QUICK)
@@ -226,9 +232,9 @@ def test_the_largest_of_many_gaps_is_not_given_the_interval_of_one() -> None:
         )
         assert found.summary.splitlines()[0] == "No significant gap in 28 comparisons."
         assert found.summary.splitlines()[1].startswith(
-            "The comparison with the most rows: “3” and “5” of sensitive_features differ by "
+            "“3” and “5” of sensitive_features differ by "
         )
-        assert "the true gap is between 0" in found.summary.splitlines()[1]
+        assert "95% interval: 0" in found.summary.splitlines()[1]
         alone.append(any(one.interval.low > 0 for one in found.findings))
     assert any(alone)
 
@@ -381,7 +387,8 @@ def test_a_headline_that_is_not_the_largest_gap_names_that_one(tmp_path: Path) -
     headline, sure, larger, *_ = found.summary.splitlines()
     assert headline.startswith("The clearest gap is ")
     assert "“many” and “others” of team" in headline
-    assert sure.startswith("With 95% confidence in all 3 comparisons at once, the true gap is ")
+    assert sure.startswith("95% interval: ")
+    assert sure.endswith(" points (valid for all 3 comparisons together).")
     one = max(found.record.findings, key=lambda one: one.value * (one.metric == "kolmogorov"))
     assert one.joint_interval is not None
     size = f"{100 * one.value:.1f} points"
