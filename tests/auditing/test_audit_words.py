@@ -4,6 +4,7 @@ when.
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -376,6 +377,34 @@ def test_scores_are_reversed_from_four_standard_errors_below_one_half_on(
         ] * reversed_there
     assert direction_notes(np.array([0, 0]), np.array([3, 4]), (0, 7)) == []
     assert direction_notes(np.array([1]), np.array([0]), (1, 0)) == []
+
+
+@cache
+def pairs_in_order(first: int, second: int) -> np.ndarray:
+    """In how many orders of rows of two kinds each number of pairs is in order.
+
+    The last row is of the first kind, and in order with all of the second, or of the second kind.
+    """
+    if not first or not second:
+        return np.ones(1)
+    orders = np.zeros(first * second + 1)
+    orders[second:] += pairs_in_order(first - 1, second)
+    orders[: first * (second - 1) + 1] += pairs_in_order(first, second - 1)
+    return orders
+
+
+@pytest.mark.parametrize("sizes", [(10, 12), (11, 11), (12, 10), (11, 12), (9, 16)])
+def test_few_rows_are_reversed_by_the_error_of_all_their_orders(sizes: tuple[int, int]) -> None:
+    """Scores that are in reverse order throughout, an AUC of 0: 4 errors are just more than one
+    half for 22 rows, and just less for 23 and 25.
+    """
+    positive, negative = sizes
+    orders = pairs_in_order(*sizes)
+    auc = np.arange(len(orders)) / (len(orders) - 1)
+    error = np.sqrt(np.average((auc - 0.5) ** 2, weights=orders))
+    assert 0.49 < 4 * error < 0.51
+    low, high = np.array([positive, 0]), np.array([0, negative])
+    assert bool(direction_notes(low, high, sizes)) == (4 * error <= 0.5)
 
 
 def test_a_headline_that_is_not_the_largest_gap_names_that_one(tmp_path: Path) -> None:

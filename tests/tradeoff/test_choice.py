@@ -482,14 +482,45 @@ def test_a_group_of_few_rows_is_refused() -> None:
         draw_rows(sides_of(group), 0)
 
 
-def test_squares_on_resamples_are_as_large_on_average_as_on_the_sample() -> None:
-    """A resample has the noise of the sample and its own, so chance is taken out twice there."""
+ALONE = 0.8225 - 0.7547  # variance of the largest value of a Brownian bridge: pi^2 / 12 - mean^2
+
+
+def test_resamples_of_equal_groups_have_no_gaps_and_no_errors_of_training_on_average() -> None:
+    """A resample has the noise of the sample and its own, so chance is taken out twice there; the
+    rows that it leaves out are few, so chance explains more there. Models of all folds are one: the
+    distances of folds, of 50 rows on either side, vary as those of their rows do.
+    """
     group = np.arange(500) % 2
-    larger = []
+    larger, on_left_out, variances = [], [], []
     for seed in range(30):
         draw = np.random.default_rng(seed)
         sides = sides_of(group)
         drawn = draw_rows(sides, seed, 50)
         gaps = resampled_gaps(draw.random((4, 1, 500)), sides, drawn)
+        larger.append((gaps.drawn.mean(axis=0) - gaps.squares).mean() / gaps.noise**2)
+        on_left_out.append((gaps.left_out.mean(axis=0) - gaps.squares).mean() / gaps.noise**2)
+        variances.append(np.square(gaps.training_errors).mean())
+    assert abs(np.mean(larger)) < 0.3
+    assert abs(np.mean(on_left_out)) < 0.5
+    assert np.mean(variances) < 0.6 * ALONE * (1 / 50 + 1 / 50)
+
+
+def test_folds_with_equal_shares_of_labels_leave_no_gap_in_resamples_on_average() -> None:
+    """Scores that labels explain in part differ less within such folds, of the sample alone:
+    resamples have other shares.
+    """
+    larger = []
+    for seed in range(15):
+        draw = np.random.default_rng(seed)
+        group = np.arange(400) % 2
+        labels = draw.integers(0, 2, 400)
+        fold = np.empty(400, dtype=int)
+        for cell in range(4):
+            rows = np.flatnonzero(2 * group + labels == cell)
+            fold[rows] = np.arange(len(rows)) % 5
+        left, right = ((group[None] == side).astype(float) for side in (0, 1))
+        sides = FoldSides(left, right, fold, labels=labels)
+        scores = labels + 0.3 * draw.random((2, 1, 400))
+        gaps = resampled_gaps(scores, sides, draw_rows(sides, seed, 50))
         larger.append((gaps.drawn.mean(axis=0) - gaps.squares).mean() / gaps.noise**2)
     assert abs(np.mean(larger)) < 0.3
