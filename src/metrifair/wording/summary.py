@@ -168,7 +168,9 @@ def _larger_gap(headline: Finding, compared: Sequence[Finding], record: AuditRec
     if larger is None:
         return []
     bounds = _joint_interval(larger, record)
-    least = "" if bounds is None else f": it is at least {_points(larger, bounds.low)}"
+    least = ""
+    if bounds is not None:
+        least = f": its interval begins at {_points(larger, bounds.low)}"
     gap = f"{_size(larger, record)} between {_groups_of(larger)}"
     return [f"A larger gap, {gap}, is less certain{least}."]
 
