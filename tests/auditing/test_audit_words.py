@@ -408,7 +408,7 @@ def test_few_rows_are_reversed_by_the_error_of_all_their_orders(sizes: tuple[int
 
 
 def test_a_headline_that_is_not_the_largest_gap_names_that_one(tmp_path: Path) -> None:
-    """Of few rows, a larger gap is less certain."""
+    """Of few rows, a larger gap is less precise."""
     generator = np.random.default_rng(0)
     group = np.repeat(["many", "others", "few"], [3000, 3000, 60])
     score = generator.normal(size=len(group)) + np.repeat([0.0, 1.0, -0.4], [3000, 3000, 60])
@@ -422,7 +422,7 @@ def test_a_headline_that_is_not_the_largest_gap_names_that_one(tmp_path: Path) -
     assert one.joint_interval is not None
     size = f"{100 * one.value:.1f} points"
     assert larger == (
-        f"A larger gap, {size} between “few” and “others” of team, is less certain: "
+        f"A larger gap, {size} between “few” and “others” of team, is less precise:  "
         f"its interval begins at {points_text(one.joint_interval.low)}."
     )
     found.to_html(tmp_path / "page.html")

@@ -281,8 +281,8 @@ class FairClassifierCV(ClassifierMixin, _CrossValidated):  # type: ignore[misc]
         a score, over all scores.
     confidence : float, default=None
         Confidence level: that the model keeps the limit on new rows, approximately. None: its
-        estimated unfairness is within the limit, with an allowance for choosing among many models
-        as far as it leaves a model within the limit.
+        estimated unfairness, plus an allowance for choosing among many models, is within the
+        limit. The allowance is reduced if it would exclude every model within the limit.
     utility : "auto", str, table of costs or scorer, default="auto"
         Measure of quality, as in :func:`metrifair.frontier`. "auto" is the AUC for scores, the
         accuracy for decisions.

@@ -238,12 +238,12 @@ class Chooser:
         return min(allowance, task.room())
 
     def _sufficient_allowance(self, task: _Task) -> float:
-        """An allowance that covers the luck of choices: the least one, nearly, that covers the luck
-        of choices that leave it, or that of choices that leave none.
+        """About the smallest allowance that covers the luck of the choices that are made with it; the
+        luck of choices without an allowance, if even that does not cover it.
 
-        Choices that leave none stay closer to the limit, where luck is largest. To allow for theirs
-        alone would let a higher confidence, whose choices are more cautious, name a model where a
-        lower one names none.
+        Choices without an allowance stay closer to the limit, where luck is largest. With an
+        allowance for theirs alone, a higher confidence, whose choices are more cautious, would more
+        often name a model where a lower one names none.
         """
         too_small = 0.0
         allowance = max(0.0, self._luck(task, too_small))

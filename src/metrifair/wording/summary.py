@@ -172,7 +172,7 @@ def _larger_gap(headline: Finding, compared: Sequence[Finding], record: AuditRec
     if bounds is not None:
         least = f": its interval begins at {_points(larger, bounds.low)}"
     gap = f"{_size(larger, record)} between {_groups_of(larger)}"
-    return [f"A larger gap, {gap}, is less certain{least}."]
+    return [f"A larger gap, {gap}, is less precise{least}."]
 
 
 def _no_headline(compared: Sequence[Finding], record: AuditRecord) -> str:
