@@ -470,8 +470,7 @@ def _backward(
     if hidden is not None:
         tl.store(gradient + count + hidden_unit, tl.sum(of_w1, 1), mask=once)
         where = gradient + 2 * count + output_unit
-        once_a_model = once & (unit == 0)
-        tl.store(where, tl.sum(of_b1, 1), mask=once_a_model)
+        tl.store(where, tl.sum(of_b1, 1), mask=once & (unit == 0))
 
 
 @_kernel
