@@ -11,6 +11,7 @@ NAMES = (
     "stack",
     "tradeoff",
     "peers",
+    "thresholds",
     "defaults",
     "auditing",
     "files",
@@ -22,6 +23,7 @@ NAMES = (
     "cells",
     "numbers",
     "groups",
+    "cuda_penalty",
 )
 
 if __name__ == "__main__":  # processes that a benchmark starts import this file too

@@ -200,12 +200,18 @@ found = {one.metric: [one.value, one.bracket.high - one.bracket.low if one.brack
 )
 
 
-def in_duckdb(path: Path) -> list[Claim]:
+def in_database(path: Path) -> Path:
+    """The rows of a file as a table of a DuckDB database."""
     import duckdb  # noqa: PLC0415
 
     file = path.with_suffix(".db")
     with duckdb.connect(str(file)) as connection:
         connection.execute("CREATE TABLE scores AS SELECT * FROM read_parquet(?)", [str(path)])
+    return file
+
+
+def in_duckdb(path: Path) -> list[Claim]:
+    file = in_database(path)
     bare, ours = measured(DUCKDB_COUNT, file), measured(DUCKDB_AUDIT, file)
     file.unlink()
     ratio = ours["seconds"] / bare["seconds"]
@@ -218,6 +224,45 @@ def in_duckdb(path: Path) -> list[Claim]:
     ]
 
 
+FRAME_AUDIT = """
+import polars as pl
+from metrifair import audit_table
+found = audit_table(pl.scan_parquet(sys.argv[1]), score="score", group="group", random_state=0)
+found = [one.value for one in found.findings]
+"""
+DUCKDB_FULL_AUDIT = (
+    DUCKDB
+    + """
+from metrifair import audit_table
+found = audit_table(connection.table("scores"), score="score", group="group", random_state=0)
+found = [one.value for one in found.findings]
+"""
+)
+
+
+def of_tables(path: Path) -> list[Claim]:
+    """Audits of a tenth of the rows with intervals and p-values: as a file, a lazy frame of polars
+    and a table of DuckDB.
+    """
+    database = in_database(path)
+    kinds = (
+        ("Parquet, audit_file", AUDIT.replace("{options}", ""), path),
+        ("a lazy frame of polars, audit_table", FRAME_AUDIT, path),
+        ("a table of DuckDB, audit_table", DUCKDB_FULL_AUDIT, database),
+    )
+    claims = []
+    for kind, work, source in kinds:
+        result = measured(work, source)
+        seconds, peak = result["seconds"], result["peak"] * 2**20 / 1e6
+        name = f"{ROWS / 10:.0e} rows of {kind}"
+        claims += [
+            Claim(f"{name}: processor time", f"{seconds:.1f} s", "<= 3.5 s", seconds <= 3.5),
+            Claim(f"{name}: peak memory", f"{peak:.0f} MB", "<= 270 MB", peak <= 270),
+        ]
+    database.unlink()
+    return claims
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="metrifair-bench-") as folder:
         path = written(Path(folder, "scores.parquet"), continuous, ROWS)
@@ -227,6 +272,7 @@ def main() -> None:
         rows += large_row_groups(
             written(Path(folder, "large.parquet"), continuous, ROWS // 10, 10**6)
         )
+        rows += of_tables(written(Path(folder, "tenth.parquet"), continuous, ROWS // 10))
     print_table("Files (one thread)", rows)
 
 

@@ -457,9 +457,12 @@ def _backward(
         of_b0 += hidden_slope
     # parameters follow each other as in the stack's vector: w0, b0, w1, b1
     gradient += part * length
-    where = gradient + hidden_unit[:, None] * features + column[None, :]
+    # the mask before the address: the other way round the H200's compiler takes up to 250
+    # registers instead of 138, and fewer programs run at once
     is_feature = column < features
-    tl.store(where, of_w0, mask=valid[:, None] & is_feature[None, :])
+    inside = valid[:, None] & is_feature[None, :]
+    where = gradient + hidden_unit[:, None] * features + column[None, :]
+    tl.store(where, of_w0, mask=inside)
     count = seeds * models * UNITS
     gradient += count * features
     once = valid & (block == 0)
@@ -467,8 +470,7 @@ def _backward(
     if hidden is not None:
         tl.store(gradient + count + hidden_unit, tl.sum(of_w1, 1), mask=once)
         where = gradient + 2 * count + output_unit
-        once_a_model = once & (unit == 0)
-        tl.store(where, tl.sum(of_b1, 1), mask=once_a_model)
+        tl.store(where, tl.sum(of_b1, 1), mask=once & (unit == 0))
 
 
 @_kernel
