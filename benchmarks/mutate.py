@@ -106,6 +106,7 @@ ROOMS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
         ],
     ),
     "solver": (["training/solver.py"], ["tests/training"]),
+    "stacking": (["stacking.py"], ["tests/test_stacking.py"]),
 }
 """Files and tests of parts that are no folder; a folder has the tests of its name."""
 

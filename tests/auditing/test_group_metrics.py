@@ -392,6 +392,24 @@ def test_the_lowest_of_values_is_divided_by_the_highest_unless_it_is_negative() 
     assert table.differences == {"-1.0": 3.0, "0.0": 2.0, "1.0": 1.0}
 
 
+def test_groups_are_compared_with_all_rows_unless_their_name_says_that_nobody_knows_it() -> None:
+    """Means of 0.2, 0.4 and 0.9 in 10, 30 and 10 rows, 0.46 in all of them, and the rest to 1."""
+    group = np.repeat(["a", "b", "unknown"], [10, 30, 10])
+    scores = np.repeat([0.2, 0.4, 0.9], [10, 30, 10])
+    metrics = {"mean": lambda y, p: p.mean(), "rest": lambda y, p: 1 - p.mean()}
+    found = audited(scores, np.arange(50) % 2, {"g": group}).by_group(metrics, y_pred="scores")
+    expected = [
+        (found.difference(), (0.2, 0.2)),
+        (found.difference("to_overall"), (0.26, 0.26)),
+        (found.ratio(), (0.2 / 0.4, 0.6 / 0.8)),
+        (found.ratio("to_overall"), (0.2 / 0.46, 0.54 / 0.8)),
+        (found.group_min(), (0.2, 0.6)),
+        (found.group_max(), (0.4, 0.8)),
+    ]
+    for table, values_by_hand in expected:
+        assert table["value"].to_list() == pytest.approx(values_by_hand)
+
+
 def test_there_is_no_interval_of_few_rows_or_where_a_metric_is_often_undefined() -> None:
     group = np.array(["four"] * 4 + ["five"] * 5 + ["many"] * 91)
     calls: list[int] = []
