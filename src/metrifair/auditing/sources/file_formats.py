@@ -81,7 +81,7 @@ def as_numbers(text: pl.Series) -> pl.Series | None:
     present = text
     if odd.any() or numbers.is_nan().any():  # spaces, words for missing values, or other text
         # One value decides as a rule, and takes less than all of them.
-        if not _are_plain(text.slice(odd.arg_max(), 1)) or not _are_plain(
+        if not _are_plain(text.slice(odd.arg_max() or 0, 1)) or not _are_plain(
             text.filter(odd).unique()
         ):
             return None
