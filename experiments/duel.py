@@ -42,6 +42,7 @@ from experiments.duel_record import (
     Entry,
     fault_name,
     fingerprint_of_others,
+    is_of_others,
 )
 from experiments.duel_tables import PROTOCOL_FILE, RESAMPLES, duel_page, entries_of
 from experiments.hindsight import front_of_family
@@ -351,7 +352,7 @@ def our_models(task: Task, plan: Plan, rows: peers.Rows) -> dict[str, Any]:
         random_state=task.case.split,
         search=SearchOptions(needs_group=ours["needs_group"]),
     )
-    wish = {"max_unfairness": contest["limit"], "confidence": ours["confidence"]}
+    wish = {"max_unfairness": contest["limit"]}
     fronts = {OURS: (front, None), OURS_BLIND: (front, False)}
     for family in front.record.parameters:
         fronts[f"{OURS}: {family}"] = (front_of_family(front, family), None)
@@ -402,9 +403,13 @@ def gathered(plan: Plan, folder: Path, faults: dict[str, str], machine: str) -> 
                     name: arrays[name] for name in arrays.files
                 }
         found += _entries(case, plan, rows, fold, kept, resamples=RESAMPLES * shares_test)
-    methods = {one.method for one in found if one.method != CONSTANT}
     where = machine.removesuffix(".") + f", {time.strftime('%Y-%m-%d')}"
-    computed = [f"{where} ({'ours' if methods <= {OURS} else 'all'})."] if methods else []
+    whose = "ours"
+    if any(map(is_of_others, found)):
+        whose = "all"
+    computed = []
+    if any(one.method != CONSTANT for one in found):
+        computed = [f"{where} ({whose})."]
     return DuelRecord(found, faults, test_ratio, fingerprint_of_others(plan.protocol), computed)
 
 

@@ -78,9 +78,12 @@ class DuelRecord(NamedTuple):
             if is_of_others(one) and _split_of(one) in splits
             if (*_split_of(one), one.method) not in known
         ]
+        faults_of_others = {
+            name: fault for name, fault in earlier.faults.items() if not name.startswith(OURS)
+        }
         return self._replace(
             entries=[*self.entries, *added],
-            faults=earlier.faults | self.faults,
+            faults=faults_of_others | self.faults,
             computed=[*self.computed, *earlier.computed],
         )
 

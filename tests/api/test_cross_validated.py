@@ -199,3 +199,21 @@ def test_a_family_that_is_no_list_and_numbers_for_labels_are_refused_before_trai
         )
     with pytest.raises(ValueError, match="continuous"):
         FairClassifierCV(max_unfairness=0.3).fit(X, X[:, 0], sensitive_features=group)
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"), [("families", None), ("families", 5), ("search", {"budget": 10})]
+)
+def test_arguments_of_the_wrong_kind_are_refused(argument: str, value: object) -> None:
+    given: dict[str, Any] = {"max_unfairness": 0.3, argument: value}
+    with pytest.raises(DataError, match=argument):
+        FairClassifierCV(**given).fit(**rows())
+
+
+def test_the_positive_label_holds_without_groups() -> None:
+    given = rows()
+    labels = np.where(given["y"] == 1, "bad", "good")
+    model = FairClassifierCV(max_unfairness=1.0, pos_label="bad").fit(given["X"], labels)
+    assert model.classes_[model.estimator_.scheme_.positive] == "bad"
+    with pytest.raises(DataError, match="pos_label"):
+        FairClassifierCV(max_unfairness=1.0, pos_label="other").fit(given["X"], labels)

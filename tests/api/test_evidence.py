@@ -652,7 +652,8 @@ def test_evidence_of_another_processor_agrees() -> None:
     """Written by ARM code (in an emulator) with ``metrifair evidence scores.csv ... --no-pdf``; CI
     runs on x86-64 too.
 
-    Write it again, on ARM, when the content of ``audit.json`` changes.
+    Write it again, on ARM, when the content of ``audit.json`` changes. One sentence of its notes
+    has the words of a later version; every figure is of ARM.
     """
     found = verify(Path(__file__).parent / "evidence-aarch64.zip")
     assert {check.kind: check.outcome for check in found.checks if check.kind != "page"} == {

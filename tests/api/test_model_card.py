@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from metrifair import (
     Audit,
@@ -25,6 +28,7 @@ from metrifair import (
     BarycenterPostprocessor,
     DataError,
     FairClassifier,
+    FairClassifierCV,
     FairLGBMClassifier,
     FairRegressor,
     Frontier,
@@ -211,7 +215,7 @@ def test_the_figures_of_the_chosen_model_are_those_expected_of_it(
         "unfairness": pytest.approx(front.chosen.unfairness, abs=5e-4),
     }
     assert "In cross-validation, by models that were trained without the rows they score" in card
-    assert "It keeps the unfairness limit of 1." in card
+    assert "Within the limit of 1." in card
     (origin,) = [table for table in map(dict, tables_of(card)[2:]) if "Versions" in table]
     assert origin == dict([("", ""), *provenance_lines(front.record.provenance)])
     save(outcome.model, tmp_path / "model")
@@ -255,7 +259,7 @@ def test_figures_of_the_chosen_model_on_test_rows_are_of_all_kinds() -> None:
     assert result["dataset"]["split"] == "test rows of the frontier"
     assert figures_of(card)["Unfairness"] == text_of(front, "unfairness")
     assert "In cross-validation, by models" not in card
-    assert "It keeps the unfairness limit of 1 on the test rows." in card
+    assert "Within the limit of 1 on the test rows." in card
 
 
 def test_figures_of_another_model_are_said_to_be_so_or_refused() -> None:
@@ -280,7 +284,7 @@ def test_figures_of_another_model_are_said_to_be_so_or_refused() -> None:
     encoder = TableEncoder().fit({"a": X[:, 0], "b": X[:, 1]})
     card = to_card(TableModel(encoder, chosen), frontier=front)
     assert EXPECTED in card
-    assert "It keeps the unfairness limit of 1." in card
+    assert "Within the limit of 1." in card
     moved = to_card(TableModel(encoder, chosen, threshold=0.9), frontier=front)
     assert "with the same settings that decides by its own threshold" in moved
     assert "model-index" not in head_of(moved)
@@ -327,7 +331,7 @@ def test_a_best_effort_is_named_on_the_card(front: Frontier) -> None:
     effort = with_facts(front, is_best_effort=True, goal=goal)
     card = to_card(outcome.model, frontier=effort)
     assert "No model has an unfairness of at most 0.2. The least unfair one is chosen" in card
-    assert "keeps the unfairness limit" not in card
+    assert "Within the limit" not in card
 
 
 def test_only_the_criterion_is_called_by_its_name(model: FairClassifier) -> None:
@@ -590,3 +594,26 @@ def test_a_statement_on_rows_is_shown_beside_the_record_of_the_training_file(
         assert ("The audited file is the training file of this model." in card) is (
             name == "loans.csv"
         )
+
+
+def test_a_card_of_cross_validation_describes_the_chosen_model() -> None:
+    given = {"sensitive_features": {"sex": GROUPS}}
+    model = FairClassifierCV(max_unfairness=0.4, families=["linear"], random_state=0)
+    with pytest.raises(DataError, match="must be a fitted model"):
+        to_card(model)
+    model.fit(X, HIRED, **given)
+    card = to_card(model)
+    assert card == to_card(model.estimator_, frontier=model.frontier_)
+    assert f"| Strength of the penalty | {model.estimator_.strength} |" in card
+    assert "Expected on new data" in card
+    piped = Pipeline([("scaled", StandardScaler()), ("fair", clone(model))])
+    with pytest.raises(DataError, match="must be a fitted model, got FairClassifierCV"):
+        to_card(Pipeline([("scaled", StandardScaler().fit(X)), ("fair", clone(model))]))
+    of_pipeline = to_card(piped.fit(X, HIRED, fair__sensitive_features=GROUPS))
+    assert "# FairClassifier\n" in of_pipeline
+    assert "| Steps | StandardScaler, FairClassifierCV |" in of_pipeline
+    assert "Expected on new data" in of_pipeline
+    table = pd.DataFrame({"x": X[:, 0], "text": np.where(X[:, 1] > 0, "a", "b")})
+    encoding = Pipeline([("same", FunctionTransformer()), ("fair", clone(model))])
+    of_table = to_card(encoding.fit(table, HIRED, fair__sensitive_features=GROUPS))
+    assert "# FairClassifier\n" in of_table

@@ -196,8 +196,6 @@ def test_the_table_shows_the_figure_that_the_choice_compared_with_the_limit(tmp_
         shown.to_html(tmp_path / "page.html")
         page = (tmp_path / "page.html").read_text()
         assert "Unfairness with allowance" in page
-        assert (
-            f"The choice compares the unfairness with allowance with the limit of {limit}" in page
-        )
+        assert "The limit applies to the unfairness plus an allowance for chance." in page
     front.select(max_unfairness=1)  # which restricts nothing
     assert not front.view().gaps_with_allowance

@@ -578,7 +578,7 @@ def test_the_summary_ends_with_the_notes_in_full(how, tmp_path):
         tmp_path / "n.parquet"
     )
     found = audit_file(tmp_path / "n.parquet", score="p", group="sex", **flat(**QUICK, **how))
-    assert "Excluded: 2 rows" in found.note_texts()[0]
+    assert found.note_texts()[0] == "Excluded: 2 rows with a missing score or decision."
     notes = [f"Note: {text}" for text in found.note_texts()]
     assert found.summary.splitlines()[-len(notes) :] == notes
 

@@ -4,6 +4,7 @@ when.
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +47,19 @@ def test_the_sentence_says_where_the_gap_is_and_for_whom() -> None:
         **flat(**QUICK),
     )
     assert found.describe() == (
-        "At a cutoff of 0.2, 50.0% of “a” and 100.0% of “b” score above it.",
+        "At a cutoff just above 0.2, 50.0% of “a” and 100.0% of “b” pass it.",
         (
-            "For any threshold, the shares of “a” and “b” above it differ by at most 50.0 "
-            "percentage points. The "
-            "largest difference is at 0.2."
+            "For any cutoff, the shares of “a” and “b” at or above it differ by at most 50.0 "
+            "points. The largest difference is at a cutoff just above 0.2."
         ),
     )
+
+
+def test_scores_at_a_cutoff_pass_it_where_scores_repeat() -> None:
+    decile, group = np.array([3, 6, 6, 7, 6, 7, 7, 10]), np.repeat(["a", "b"], 4)
+    found = audit(None, decile, sensitive_features=group, **flat(**QUICK))
+    shares = " and ".join(f"{(decile[group == one] >= 7).mean():.1%} of “{one}”" for one in "ab")
+    assert found.describe().sentence == f"At a cutoff just above 6, {shares} pass it."
 
 
 def test_decisions_are_told_as_decisions_and_have_no_curves() -> None:
@@ -62,7 +69,7 @@ def test_decisions_are_told_as_decisions_and_have_no_curves() -> None:
     assert sentences == {"The decision is 1 for 25.0% of “a” and 75.0% of “b”."}
     assert (
         found.describe().meaning
-        == "The shares of “a” and “b” with decision 1 differ by 50.0 percentage points."
+        == "The shares of “a” and “b” with decision 1 differ by 50.0 points."
     )
     assert not found.record.distributions
     assert {one.witness for one in found.findings} == {None}
@@ -158,7 +165,7 @@ def test_small_groups_are_named() -> None:
             "Below the minimum group size of 30 rows: “few” of sensitive_features (12 rows in "
             "everyone)."
         ),
-        "Too few rows to rule out a gap of 20 percentage points: “many” and “some” in everyone.",
+        "Too few rows to rule out a gap of 20 points between “many” and “some”.",
     ]
     large = np.random.default_rng(0).random(4000)
     assert not audit(None, large, sensitive_features=np.arange(4000) % 2, **flat(**QUICK)).notes
@@ -171,7 +178,7 @@ def test_the_summary_begins_with_what_is_certain_and_tells_chance_from_more() ->
     assert unfair.summary.splitlines()[0].startswith("The largest significant gap is ")
     assert f"{100 * head.value:.1f} points" in unfair.summary.splitlines()[0]
     assert finding_sentence(head) in unfair.summary.splitlines()[0]
-    assert "with 95% confidence" in unfair.summary.splitlines()[1].lower()
+    assert unfair.summary.splitlines()[1].startswith("95% interval: ")
     assert 2 <= len(unfair.summary.splitlines()) <= 8
     fair = audit(
         None, np.random.default_rng(0).random(800), sensitive_features=SEX, **flat(**QUICK)
@@ -226,9 +233,9 @@ def test_the_largest_of_many_gaps_is_not_given_the_interval_of_one() -> None:
         )
         assert found.summary.splitlines()[0] == "No significant gap in 28 comparisons."
         assert found.summary.splitlines()[1].startswith(
-            "The comparison with the most rows: “3” and “5” of sensitive_features differ by "
+            "“3” and “5” of sensitive_features differ by "
         )
-        assert "the true gap is between 0" in found.summary.splitlines()[1]
+        assert "95% interval: 0" in found.summary.splitlines()[1]
         alone.append(any(one.interval.low > 0 for one in found.findings))
     assert any(alone)
 
@@ -372,6 +379,34 @@ def test_scores_are_reversed_from_four_standard_errors_below_one_half_on(
     assert direction_notes(np.array([1]), np.array([0]), (1, 0)) == []
 
 
+@cache
+def pairs_in_order(first: int, second: int) -> np.ndarray:
+    """In how many orders of rows of two kinds each number of pairs is in order.
+
+    The last row is of the first kind, and in order with all of the second, or of the second kind.
+    """
+    if not first or not second:
+        return np.ones(1)
+    orders = np.zeros(first * second + 1)
+    orders[second:] += pairs_in_order(first - 1, second)
+    orders[: first * (second - 1) + 1] += pairs_in_order(first, second - 1)
+    return orders
+
+
+@pytest.mark.parametrize("sizes", [(10, 12), (11, 11), (12, 10), (11, 12), (9, 16)])
+def test_few_rows_are_reversed_by_the_error_of_all_their_orders(sizes: tuple[int, int]) -> None:
+    """Scores that are in reverse order throughout, an AUC of 0: 4 errors are just more than one
+    half for 22 rows, and just less for 23 and 25.
+    """
+    positive, negative = sizes
+    orders = pairs_in_order(*sizes)
+    auc = np.arange(len(orders)) / (len(orders) - 1)
+    error = np.sqrt(np.average((auc - 0.5) ** 2, weights=orders))
+    assert 0.49 < 4 * error < 0.51
+    low, high = np.array([positive, 0]), np.array([0, negative])
+    assert bool(direction_notes(low, high, sizes)) == (4 * error <= 0.5)
+
+
 def test_a_headline_that_is_not_the_largest_gap_names_that_one(tmp_path: Path) -> None:
     """Of few rows, a larger gap is less certain."""
     generator = np.random.default_rng(0)
@@ -381,13 +416,14 @@ def test_a_headline_that_is_not_the_largest_gap_names_that_one(tmp_path: Path) -
     headline, sure, larger, *_ = found.summary.splitlines()
     assert headline.startswith("The clearest gap is ")
     assert "“many” and “others” of team" in headline
-    assert sure.startswith("With 95% confidence in all 3 comparisons at once, the true gap is ")
+    assert sure.startswith("95% interval: ")
+    assert sure.endswith(" points (valid for all 3 comparisons together).")
     one = max(found.record.findings, key=lambda one: one.value * (one.metric == "kolmogorov"))
     assert one.joint_interval is not None
     size = f"{100 * one.value:.1f} points"
     assert larger == (
         f"A larger gap, {size} between “few” and “others” of team, is less certain: "
-        f"it is at least {points_text(one.joint_interval.low)}."
+        f"its interval begins at {points_text(one.joint_interval.low)}."
     )
     found.to_html(tmp_path / "page.html")
     assert larger in (tmp_path / "page.html").read_text(encoding="utf-8")

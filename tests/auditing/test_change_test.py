@@ -15,7 +15,7 @@ from scipy.stats import binom, norm
 
 from metrifair import AuditOptions, AuditSeries, AuditState, monitor
 from tests.auditing.test_monitor_oracles import ALPHA, METRICS, THREE, record
-from tests.seams.auditing import ChangeTest, series_record
+from tests.seams.auditing import AuditRecord, ChangeTest, series_record
 
 QUICK = AuditOptions(resamples=0, permutations=0)
 KEY = ("sex", "statistical_parity", (), frozenset({"f", "m"}))
@@ -185,6 +185,38 @@ def test_an_alarm_needs_both_p_values_at_a_level_that_distances_of_two_groups_sh
             "not_distinguishable",
             "worse",
         }
+
+
+@dataclass
+class Asked:
+    """A test that keeps which looks it was asked to compare."""
+
+    comparisons: set[tuple[int, int, int]] = field(default_factory=set)
+    compared: set[object] = field(default_factory=set)
+
+    def p_value(self, key: object, first: int, last: int, look: int) -> float | None:
+        self.comparisons.add((first, last, look))
+        return 0.5
+
+
+def test_a_look_is_compared_with_the_rows_of_all_looks_of_its_baseline() -> None:
+    """The third look has the thirtieth row of the smaller group: three looks are one baseline."""
+    looks = [{"a": 100, "b": 12} for _ in range(5)]
+    looks[3:] = [{"a": 100, "b": 40}] * 2
+    audits = {f"look {number}": record(sizes) for number, sizes in enumerate(looks)}
+
+    def pool(first: int, last: int) -> AuditRecord:
+        return record({name: sum(look[name] for look in looks[first : last + 1]) for name in "ab"})
+
+    asked = Asked()
+    series_record(
+        audits,
+        confidence=1 - ALPHA,
+        min_group_size=30,
+        pool=pool,
+        change_test=asked,  # type: ignore[arg-type]
+    )
+    assert asked.comparisons == {(0, 2, 3), (0, 2, 4)}
 
 
 def exact(series: AuditSeries) -> set[bool]:

@@ -492,7 +492,7 @@ def test_the_page_shows_one_number_for_the_chosen_model_everywhere(opened, optio
     row = page.locator("#table tbody tr[aria-current]").inner_text()
     assert "0.790" in row
     assert "0.120" in row
-    assert "Those of the other models do not, so they look better" in (
+    assert "Only the chosen model's figures are corrected" in (
         page.locator("#frontier-hint").inner_text()
     )
     mark = page.locator("#frontier path.chosen").get_attribute("d")

@@ -248,7 +248,7 @@ def test_the_demo_tells_what_it_does_and_where_the_files_are(tmp_path: Path) -> 
     assert first.startswith("Approval of 1,989 mortgage applications in Boston, by race.")
     assert chosen.startswith("Chosen: strength ")
     assert costs.startswith("Compared with no penalty: AUC 0.")
-    assert limit.startswith("It keeps the unfairness limit of 0.25")
+    assert limit.startswith("Within the limit of 0.25")
     assert report == f"Report: {tmp_path / FILES[2]}"
     (row,) = (line for line in done.output.splitlines() if "(chosen)" in line)
     auc, gap = re.findall(r"(?:AUC|unfairness) (\d\.\d{3})", chosen)

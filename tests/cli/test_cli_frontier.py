@@ -542,3 +542,4 @@ def test_a_family_that_auto_does_not_have_is_refused(csv: Path, call: Any) -> No
     assert "stack_with_features" in done.output
     done = call("frontier", csv, *TRAIN, "--families", "linear,auto")
     assert done.exit_code == 2
+    assert "'auto' must come first" in done.output

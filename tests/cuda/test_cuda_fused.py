@@ -35,6 +35,7 @@ CASES: dict[str, dict[str, Any]] = {
     "ties": {"tied": True},
     "constants": {"tied": True, "scale": 0.0},  # every score is the same
     "own rows": {"own_rows": True},
+    "features column by column": {"by_column": True},
     "classes": {"class_weight": (0.5, 2.0)},
     "growing strength": {"schedule": {"growth": 0.5, "cooldown": 0.5}},
     "weight decay": {"schedule": {"weight_decay": 0.1}},
@@ -72,6 +73,8 @@ def trained(device: str, size: tuple[int, int, int], **case: Any) -> dict[str, T
     comparisons = case.pop("comparisons", TWO)
     if comparisons is TWO:
         data = Samples(data.x, data.y, data.cell.clamp_max(1), data.weight)
+    if case.pop("by_column", False):
+        data = Samples(data.x.T.contiguous().T, data.y, data.cell, data.weight)
     some = torch.arange(len(data))
     rows = [some[:-5], some[5:]] if case.pop("own_rows", False) else None
     schedule = Schedule(batch, 3, 1e-3, **case.pop("schedule", {}))

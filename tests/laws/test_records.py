@@ -186,7 +186,7 @@ def test_records_of_the_same_values_are_equal_wherever_they_come_from() -> None:
 
 def test_a_sentence_would_be_found() -> None:
     sentences = [
-        "At a cutoff of 0.4, 30% score above it.",
+        "At a cutoff of 0.4, 30% pass it.",
         "not by chance",
         "the rest",
         "without a label",

@@ -80,8 +80,8 @@ def test_the_whole_page_shows_the_chosen_model_with_its_own_figures(chosen):
     compared = [cell["value"] for cell in content["table"]["rows"][chosen - 1][1:3]]
     assert compared == [points[chosen - 1].accuracy, points[chosen - 1].unfairness]
     assert content["compared"] == (
-        "The figures of the chosen model allow for the luck of choosing it. Those of the other models do "
-        "not, so they look better."
+        "Only the chosen model's figures are corrected for choosing the best of many; the others look "
+        "too good."
     )
 
 

@@ -36,7 +36,7 @@ def test_the_headline_says_what_the_chosen_model_reaches_and_costs():
             "Compared with no penalty: accuracy 0.050 lower (0.040 to 0.060), unfairness 0.300 lower "
             "(−0.010 to 0.400)."
         ),
-        "It keeps the unfairness limit of 0.1.",
+        "Within the limit of 0.1.",
     )
     assert headline(FrontierView(TWO, chosen=TWO[1])) == (reached,)
 
@@ -62,7 +62,7 @@ def test_an_unfairness_that_could_be_0_is_reported_as_below_its_bound():
     first, cost, kept = headline(view)
     assert first.endswith("unfairness below 0.062 (not distinguishable from 0 with these rows).")
     assert cost.endswith("unfairness −0.010 to 0.400 lower.")
-    assert kept == "It keeps the unfairness limit of 0.1."
+    assert kept == "Within the limit of 0.1."
     assert not any("0.000" in sentence for sentence in summary(view))
     (tile,) = [found for found in highlights(view) if "hosen" in found.heading]
     assert tile.sentence == kept
@@ -147,14 +147,14 @@ def test_a_family_names_the_chosen_model():
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"goal": Goal(0.1)}, "It keeps the unfairness limit of 0.1."),
+        ({"goal": Goal(0.1)}, "Within the limit of 0.1."),
         (
             {"goal": Goal(0.1, confidence=0.9)},
-            "It keeps the unfairness limit of 0.1 with a confidence of 0.9.",
+            "Within the limit of 0.1 with a confidence of 0.9.",
         ),
         (
             {"goal": Goal(0.1), "test_rows": 500},
-            "It keeps the unfairness limit of 0.1 on the test rows.",
+            "Within the limit of 0.1 on the test rows.",
         ),
         (
             {"goal": Goal(0.0999)},
@@ -186,10 +186,8 @@ def test_the_verdict_says_whether_the_limit_is_kept(changes, said):
 def test_a_limit_within_the_interval_is_kept_with_a_reservation():
     wide = replace(TWO[1], intervals={"unfairness": Interval(0.05, 0.15)})
     view = FrontierView(TWO, chosen=wide, goal=Goal(0.12))
-    assert verdict(view) == (
-        "It keeps the unfairness limit of 0.12, but the interval reaches above it."
-    )
-    assert verdict(replace(view, goal=Goal(0.15))) == "It keeps the unfairness limit of 0.15."
+    assert verdict(view) == ("Within the limit of 0.12; the true value may be above it.")
+    assert verdict(replace(view, goal=Goal(0.15))) == "Within the limit of 0.15."
 
 
 def test_a_headline_is_a_few_sentences_whatever_was_chosen():

@@ -365,14 +365,15 @@ class Repaired(ClassifierMixin, BaseEstimator):
 
 
 @pytest.mark.extended
-def test_a_group_of_one_percent_keeps_its_limit_on_new_rows() -> None:
-    """Of 20 samples of 4,000 rows, at most 1 delivers a model whose gap on 20,000 new rows exceeds
+@pytest.mark.parametrize("samples", [20, pytest.param(100, marks=pytest.mark.slow)])
+def test_a_group_of_one_percent_keeps_its_limit_on_new_rows(samples: int) -> None:
+    """Of 100 samples of 4,000 rows, at most 5 deliver a model whose gap on 20,000 new rows exceeds
     the limit by more than chance there.
     """
     new = population(20_000, seed=10_000, share=0.01)
     chance = sqrt(np.pi**2 / 12 * (1 / np.bincount(new[2])).sum())
     exceeding, named = 0, 0
-    for seed in range(20):
+    for seed in range(samples):
         rows = population(4_000, seed=seed, share=0.01)
         found = frontier(
             Repaired(),
@@ -394,8 +395,8 @@ def test_a_group_of_one_percent_keeps_its_limit_on_new_rows() -> None:
             for side in (0, 1)
         )
         exceeding += float(np.abs(left - right).max()) > 0.25 + chance
-    assert named >= 10
-    assert exceeding <= 1
+    assert named >= samples / 2
+    assert exceeding <= samples / 20
 
 
 # Resemblance
@@ -442,7 +443,8 @@ def test_the_next_feasible_configuration_is_delivered_with_a_note() -> None:
             return np.c_[1 - score, score]
 
     found = made(Unlike(), strengths=[0.0, 1.0])
-    assert found.select(max_unfairness=1.0).strength == 1.0
+    assert found.select(max_unfairness=0.95).strength == 1.0
+    assert [job.value for job in found.view().gaps_with_allowance] == [1.0]
     (note,) = found.record.choice_notes
     assert note.kind == "unlike_folds"
     assert note.facts["value"] == 0.0

@@ -526,6 +526,9 @@ def test_rounding_comes_last_and_in_pieces(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(models, "_NUMBERS_AT_ONCE", 21)
     found, left = units.in_shared_units(x, torch.device("cpu"), torch.float32)
     assert torch.equal(found, expected)
+    by_column, _ = units.in_shared_units(x.T.contiguous().T, x.device, torch.float32)
+    assert torch.equal(by_column, expected)
+    assert by_column.is_contiguous()  # kernels read it row by row
     assert torch.equal(left.mean, torch.zeros_like(left.mean))
     assert torch.equal(left.scale, torch.ones_like(left.scale))
 

@@ -48,7 +48,7 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
         {"family": "", "parameter": "strength", "value": 10.0},
         (
             "Strength 10 meets the limit in cross-validation. It was passed over, because the "
-            "model of all rows does not resemble those of the folds."
+            "model trained on all rows behaves differently."
         ),
     ),
     (
@@ -56,15 +56,15 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
         {"family": "linear", "parameter": "strength", "value": 0.5},
         (
             "Linear, strength 0.5 meets the limit in cross-validation. It was passed over, because "
-            "the model of all rows does not resemble those of the folds."
+            "the model trained on all rows behaves differently."
         ),
     ),
     (
         "only_unlike_folds",
         {},
         (
-            "The model of all rows does not resemble those of the folds, so that its figures may "
-            "differ from these. Use fewer folds, or merge small groups."
+            "The model trained on all rows behaves differently from those of the folds, so its "
+            "figures may differ from these. Use fewer folds, or merge small groups."
         ),
     ),
     ("positive_label", {"labels": ["no", "yes"], "positive": 1}, ""),

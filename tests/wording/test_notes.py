@@ -101,14 +101,13 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
     "undetectable_gaps": (
         {"pairs": PAIRS, "gap": 0.2},
         (
-            "Too few rows to rule out a gap of 20 percentage points: “a” and “b” in label=1, “a” "
-            "and the other groups in "
-            "everyone."
+            "Too few rows to rule out a gap of 20 points: “a” and “b” among label=1, “a” and the "
+            "other groups among everyone."
         ),
     ),
     "left_out_rows": (
         {"rows": 1},
-        "Excluded: 1 row with a missing score, decision or weight.",
+        "Excluded: 1 row with a missing score, label or weight.",
     ),
     "suppressed_groups": (
         {"column": "race", "groups": ["Native", "Other"], "min_cell": 10},
@@ -293,8 +292,7 @@ SENTENCES: dict[str, tuple[dict[str, Any], str]] = {
         {"pairs": PAIRS[:1], "fewest": 5},
         (
             "No confidence interval, because the weights leave an effective sample size below 5: "
-            "“a” "
-            "and “b” in label=1."
+            "“a” and “b” among label=1."
         ),
     ),
 }
@@ -342,3 +340,27 @@ def test_every_metric_and_criterion_has_words() -> None:
         assert words.about.endswith(".")
         assert words.meaning.endswith(".")
     assert all(text.endswith(".") for text in CRITERION_MEANINGS.values())
+
+
+def test_gaps_that_few_rows_hide_are_listed_once_for_each_set() -> None:
+    pairs = [("a", "b", "label=1"), ("a", "c", "label=1")]
+    among = note_text(Note("undetectable_gaps", {"pairs": pairs, "gap": 0.2}))
+    assert among == (
+        "Among label=1, too few rows to rule out a gap of 20 points between “a” and “b”, “a” and “c”."
+    )
+
+
+@pytest.mark.parametrize(
+    ("reasons", "lacking"),
+    [
+        ({"missing_label": 3}, "3 rows with a missing label."),
+        (
+            {"missing_score": 2, "missing_weight": 1},
+            "3 rows with a missing value: score or decision (2), weight (1).",
+        ),
+        ({"unusable": 3}, "3 rows with a missing score, label or weight."),
+    ],
+)
+def test_excluded_rows_are_counted_by_what_they_lack(reasons: dict[str, int], lacking: str) -> None:
+    note = Note("left_out_rows", {"rows": 3, "reasons": reasons})
+    assert note_text(note) == f"Excluded: {lacking}"

@@ -148,7 +148,7 @@ def audit(
     --------
     >>> result = audit(None, [0.1, 0.4, 0.6, 0.7, 0.5, 0.8], sensitive_features=list("aaabbb"), random_state=0)
     >>> print(result.describe().sentence)
-    At a cutoff of 0.4, 33.3% of “a” and 100.0% of “b” score above it.
+    At a cutoff just above 0.4, 33.3% of “a” and 100.0% of “b” pass it.
     >>> result.decisions[0].selection_ratio
     0.3333333333333333
     """

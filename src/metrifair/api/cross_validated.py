@@ -154,13 +154,17 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _check(self, y: Table) -> None:
-        """Raise an error for families that are no list, and for numbers where labels are
-        predicted.
+        """Raise an error for families that are no list, options that are none, and numbers where
+        labels are predicted.
         """
-        if isinstance(self.families, str) and self.families != "auto":
+        is_auto = isinstance(self.families, str) and self.families == "auto"
+        is_list = isinstance(self.families, Sequence) and not isinstance(self.families, str)
+        if not is_auto and not is_list:
             raise DataError(
                 'must be "auto" or a list of names', argument="families", received=self.families
             )
+        if not isinstance(self.search, SearchOptions | None):
+            raise DataError("must be SearchOptions", argument="search", received=self.search)
         labels = np.asarray(y)
         is_number = labels.dtype.kind == "f" and bool(np.isfinite(labels).all())
         if self._plain is FairClassifier and is_number:
@@ -171,7 +175,10 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
             raise DataError(
                 "must be given to keep a limit of unfairness", argument="sensitive_features"
             )
-        return self._plain(0.0, model="linear")
+        plain = self._plain(0.0, model="linear")
+        if hasattr(self, "pos_label"):  # a regressor has none
+            plain.set_params(pos_label=self.pos_label)
+        return plain
 
     @property
     def _utility(self) -> UtilityLike:
@@ -274,7 +281,8 @@ class FairClassifierCV(ClassifierMixin, _CrossValidated):  # type: ignore[misc]
         a score, over all scores.
     confidence : float, default=None
         Confidence level: that the model keeps the limit on new rows, approximately. None: its
-        estimated unfairness is within the limit.
+        estimated unfairness is within the limit, with an allowance for choosing among many models
+        as far as it leaves a model within the limit.
     utility : "auto", str, table of costs or scorer, default="auto"
         Measure of quality, as in :func:`metrifair.frontier`. "auto" is the AUC for scores, the
         accuracy for decisions.

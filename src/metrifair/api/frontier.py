@@ -332,7 +332,8 @@ class Frontier(ResultPage):
         confidence : float, default=None
             Confidence level. With ``max_unfairness``: require that the model keeps the limit in the
             population with this confidence, approximately. None: require that the estimated
-            unfairness is within the limit.
+            unfairness is within the limit, with an allowance for choosing among many models as far
+            as it leaves a model within the limit.
         best_effort : bool, default=False
             Whether to return the least unfair model if no model meets the limit. The first line of
             ``summary`` and of the representation then says so, and ``is_best_effort`` is True.

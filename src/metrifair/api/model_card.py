@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 
 from metrifair import __version__
 from metrifair.api.audit_result import Audit
+from metrifair.api.cross_validated import FairClassifierCV, FairRegressorCV
 from metrifair.api.frontier import Frontier
 from metrifair.auditing.ranking import sort_findings
 from metrifair.errors import DataError
@@ -101,14 +102,16 @@ def to_card(
     ----------
     model : estimator
         Fitted model: a fair estimator or booster, a post-processor, a ``TableModel``, a pipeline,
-        or another fitted estimator with the interface of scikit-learn.
+        or another fitted estimator with the interface of scikit-learn. Of a ``FairClassifierCV`` or
+        ``FairRegressorCV``, the card describes the chosen model.
     audit : Audit, default=None
         Audit to report. The card reports it as the model's if the audit records that this model
         computed the scores: ``audit_file`` reads this from files that ``metrifair train
         --held-out`` and ``metrifair predict`` wrote. Any other audit is shown as an audit of other
         scores.
     frontier : Frontier, default=None
-        Frontier to report: the one that the model was selected from. If ``Frontier.select`` chose
+        Frontier to report: the one that the model was selected from. A ``FairClassifierCV`` or
+        ``FairRegressorCV`` brings its own. If ``Frontier.select`` chose
         the model, the card shows the figures that are expected of it on new rows, or its figures on
         the test rows. For any other model of the frontier it shows the figures by which models were
         compared. For a model with the same settings that was fitted on other rows, the card states
@@ -169,13 +172,17 @@ def to_card(
     _check_names("datasets", datasets)
     _check_names("tags", tags)
     _check_fitted(model)
+    if frontier is None:
+        frontier = _own_frontier(model)
+    if isinstance(model, FairClassifierCV | FairRegressorCV):
+        model = model.estimator_
     inner = _last(model)
     about = f" for {model.target}" if isinstance(model, TableModel) else ""
     title = title or f"{type(inner).__name__}{about}"
     view = None if frontier is None else frontier.view()
     figures = None
     if frontier is not None and view is not None:
-        outcome, apart = _matching_outcome(model, inner, frontier)
+        outcome, apart = _matching_outcome(_delivered(model), inner, frontier)
         figures = _figures(frontier, view, outcome, apart)
     head: dict[str, YamlValue] = {"language": language or (), "license": license or ()}
     head |= _hub_facts(inner, tags) | {"datasets": list(datasets)}
@@ -367,10 +374,37 @@ def _scheme(inner: Any) -> Scheme | None:
 
 
 def _last(model: Any) -> Any:
+    """The model at the end of a table model or a pipeline, or the one that was chosen by
+    cross-validation; any other is it itself.
+    """
+    return _end(_delivered(model))
+
+
+def _end(model: Any) -> Any:
     """The model at the end of a table model or a pipeline; any other is it itself."""
     while isinstance(model, TableModel | Pipeline):
         model = model.estimator if isinstance(model, TableModel) else model.steps[-1][1]
     return model
+
+
+def _delivered(model: Any) -> Any:
+    """The model that was chosen by the cross-validation at the end of a model; others as they are,
+    and those that are not fitted.
+    """
+    end = _end(model)
+    if isinstance(end, FairClassifierCV | FairRegressorCV):
+        return getattr(end, "estimator_", end)
+    return model
+
+
+def _own_frontier(model: Any) -> Frontier | None:
+    """The frontier from which a model was chosen by its own cross-validation; None: it was not."""
+    end = _end(model)
+    if not isinstance(end, FairClassifierCV | FairRegressorCV):
+        return None
+    if not hasattr(end, "estimator_"):
+        raise DataError(f"model must be a fitted model, got {type(end).__name__}")
+    return end.frontier_
 
 
 def _content(model: Any) -> Content | None:

@@ -63,12 +63,7 @@ def audit_notes(
     """All notes."""
     problem = sample.problem
     scheme = sample.problem.scheme
-    withheld = sample.facts.left_out.get(WITHHELD, 0)
-    rows = {
-        "left_out_rows": sum(sample.facts.left_out.values()) - withheld,
-        "withheld_rows": withheld,
-    }
-    notes = [Note(kind, {"rows": count}) for kind, count in rows.items() if count]
+    notes = _left_out_notes(sample.facts.left_out)
     notes += decision_notes(sample, decisions, plan.threshold, selection)
     if plan.pos_label is None and not is_evident_positive(scheme.classes, scheme.positive):
         classes = [canonical(label) for label in scheme.classes]
@@ -103,6 +98,17 @@ def audit_notes(
     if sample.units.weighted and plan.resamples:
         notes += _effective_notes(findings)
     notes += _parity_notes(sample)
+    return notes
+
+
+def _left_out_notes(left_out: Mapping[str, int]) -> list[Note]:
+    """The number of rows that lack a value, by reason, and of rows that were withheld."""
+    reasons = {why: rows for why, rows in left_out.items() if rows and why != WITHHELD}
+    notes = []
+    if reasons:
+        notes.append(Note("left_out_rows", {"rows": sum(reasons.values()), "reasons": reasons}))
+    if withheld := left_out.get(WITHHELD, 0):
+        notes.append(Note("withheld_rows", {"rows": withheld}))
     return notes
 
 

@@ -50,7 +50,7 @@ class ChzhenPostprocessor(RegressorMixin, PublishedPostprocessor):
         Number of cross-validation folds that predict held-out rows. 1 uses the estimator's
         predictions of its training rows.
     random_state : int, NumPy generator or None, default=None
-        Seed of the default network, the folds, the halves and the draws.
+        Seed of the default model, the folds, the halves and the draws.
 
     Attributes
     ----------

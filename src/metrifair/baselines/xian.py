@@ -49,7 +49,7 @@ class XianPostprocessor(ClassifierMixin, PublishedPostprocessor):
         Number of cross-validation folds that predict held-out rows. 1 uses the estimator's
         probabilities of its training rows.
     random_state : int, NumPy generator or None, default=None
-        Seed of the default network, the folds and the labels drawn since ``fit``.
+        Seed of the default model, the folds and the labels drawn since ``fit``.
 
     Attributes
     ----------

@@ -153,17 +153,17 @@ class _FairXGB(FairBooster):
 class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
     """An XGBoost classifier with similar score distributions in all groups.
 
-    Boosts risk + strength x unfairness, the unfairness being a distance between the groups' score
-    distributions, and with the same strength as in FairClassifier. Predicting needs no groups. Any
+    Boosts the loss plus the strength times the distance between the groups' score distributions,
+    with the same strength as in FairClassifier. Predicting needs no groups. Any
     number of classes, labeled from 0 on, as XGBoost requires; docs/boosting.md explains how large
     strengths are kept stable.
 
     Parameters
     ----------
     strength : float, default=1.0
-        Penalty strength: the weight of the unfairness, as in FairClassifier. 1 weighs a gap of 0.1
-        at every score like 0.02 of log loss. 0 is exactly the plain XGBClassifier and needs no
-        groups.
+        Penalty strength: the weight of the unfairness, as in FairClassifier. At 1, a gap of 0.1 at
+        every score costs as much as 0.02 of log loss. 0 is exactly the plain XGBClassifier and
+        needs no groups.
     criterion, metric, intersectional, continuous, penalty : as in FairBooster
     pos_label : object, default=None
         The positive label; by default the last class.

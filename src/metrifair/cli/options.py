@@ -146,6 +146,8 @@ def parse_families(text: str) -> list[str]:
     if names[0] == "auto":
         return names
     for name in names:
+        if name == "auto":
+            raise click.BadParameter("'auto' must come first; the names after it are its families")
         if name in AUTO_FAMILIES and name not in COMMAND_FAMILIES:
             raise click.BadParameter(f"{name!r} is a family of auto; use auto,{name}")
         check_known("families", name, ("auto", *COMMAND_FAMILIES))

@@ -27,8 +27,8 @@ from metrifair.training.objective import BINARY, MULTICLASS, Task, regression
 class FairClassifier(ClassifierMixin, FairEstimator):
     """A classifier with similar score distributions in all groups.
 
-    ``fit`` minimizes risk + strength x unfairness by a solver or by stochastic gradient steps. The
-    unfairness is a distance between the groups' score distributions. Prediction needs no groups.
+    ``fit`` minimizes the loss plus the strength times the distance between the groups' score
+    distributions, by a solver or by stochastic gradient steps. Prediction needs no groups.
 
     The parameters are grouped by subject:
 
@@ -42,8 +42,8 @@ class FairClassifier(ClassifierMixin, FairEstimator):
     Parameters
     ----------
     strength : float, default=1.0
-        Penalty strength: the weight of the unfairness. 1 weighs a gap of 0.1 at every score like
-        0.02 of log loss, and a gap of 0.2 four times as much. 0 trains an ordinary classifier, which
+        Penalty strength: the weight of the unfairness. At 1, a gap of 0.1 at every score costs as
+        much as 0.02 of log loss, and a gap of 0.2 four times as much. 0 trains an ordinary classifier, which
         needs no groups. For ``energy`` and two groups it is the paper's lambda: the paper penalizes
         2 lambda z^2, z being the L2 distance between the distribution functions, and 2 z^2 is the
         energy distance. For ``cramer``, which is z^2, it is twice lambda.

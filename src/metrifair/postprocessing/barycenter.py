@@ -60,7 +60,7 @@ class BarycenterPostprocessor(ScorePostprocessor):
         all rows. Rows to which the estimator assigns the same score count as tied, unless it
         memorizes its training rows. 1 ranks scores among those of the training rows.
     random_state : int, NumPy generator or None, default=None
-        Seed of the default network, the folds and the draws.
+        Seed of the default model, the folds and the draws.
 
     Attributes
     ----------

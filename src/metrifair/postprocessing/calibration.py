@@ -236,7 +236,7 @@ class ScorePostprocessor(Saved, Postprocessor):
         Number of cross-validation folds that score held-out rows; the estimator itself is fitted on
         all rows. 1 uses the scores of the training rows.
     random_state : int, NumPy generator or None, default=None
-        Seed of the default network, the folds and the draws.
+        Seed of the default model, the folds and the draws.
 
     Attributes
     ----------

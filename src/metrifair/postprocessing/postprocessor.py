@@ -221,7 +221,7 @@ class Postprocessor(BaseEstimator):
         return float(quality)
 
     def __sklearn_tags__(self) -> Any:
-        """Tags of a wrapper whose base validates the features; the default network takes no
+        """Tags of a wrapper whose base validates the features; the default model takes no
         sparse ones.
         """
         tags = super().__sklearn_tags__()

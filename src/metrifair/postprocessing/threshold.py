@@ -69,7 +69,7 @@ class ThresholdPostprocessor(ScorePostprocessor):
         all rows. Rows to which the estimator assigns the same score count as tied, unless it
         memorizes its training rows. 1 selects thresholds on the scores of the training rows.
     random_state : int, NumPy generator or None, default=None
-        Seed of the default network, the folds and the draws.
+        Seed of the default model, the folds and the draws.
     criterion : str or Criterion, default="statistical_parity"
         Fairness criterion. "statistical_parity" compares selection rates, "equal_opportunity" true
         positive rates, "predictive_equality" false positive rates, and "equalized_odds" both.

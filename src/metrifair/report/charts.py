@@ -25,9 +25,9 @@ from metrifair.report.html import (
 )
 from metrifair.wording.numbers import (
     MINUS,
+    cutoff_text,
     number_text,
     percent_text,
-    score_text,
     strength_texts,
 )
 
@@ -111,13 +111,12 @@ class Gap:
         """The gap as a sentence.
 
         >>> Gap(0.50031, "a", "b", 0.25, 0.75).text
-        'Largest gap 0.500, at score 0.5003: 75.0% of “b” have it or less, 25.0% of “a”.'
+        'Largest gap 0.500: at a cutoff of 0.5003, 25.0% of “b” and 75.0% of “a” pass it.'
         """
         return (
-            f"Largest gap {number_text(self.size)}, at score "
-            f"{score_text(self.score, is_place=True)}: "
-            f"{percent_text(self.high)} of “{self.upper}” have it or less, "
-            f"{percent_text(self.low)} of “{self.lower}”."
+            f"Largest gap {number_text(self.size)}: at a cutoff {cutoff_text(self.score)}, "
+            f"{percent_text(1 - self.high)} of “{self.upper}” and "
+            f"{percent_text(1 - self.low)} of “{self.lower}” pass it."
         )
 
 

@@ -45,5 +45,5 @@ def _users_frame(frame: FrameType) -> FrameType:
 
 def _package(frame: FrameType) -> str:
     """The top-level package of a frame's module."""
-    name: str = frame.f_globals.get("__name__", "")
+    name: str = frame.f_globals.get("__name__") or ""
     return name.partition(".")[0]

@@ -26,6 +26,7 @@ NOTHING = -1
 """In place of a configuration: none is feasible."""
 _STEP = 0.001  # of limits that are named
 _MOST_STEPS = 1_000
+_HALVINGS = 6  # of the range in which an allowance is sought
 
 
 class Asked(Protocol):
@@ -225,20 +226,45 @@ class Chooser:
         """The allowance in the square of the gap for choosing the best of many; 0 without a limit
         on the gap.
 
-        How much larger squared gaps are on rows that did not choose the model, at least 0. Without
-        a confidence, the gap alone has to be within the limit: the allowance then leaves at least
-        the fairest of the models whose gap is.
+        Without a confidence, the gap alone has to be within the limit: the allowance then leaves at
+        least the fairest of the models whose gap is.
         """
         if rule.limit is None:
             return 0.0
         task = self._task(rule, allowed)
-        choices = task.choices()
-        draws = np.arange(len(choices))
-        larger = self.gaps.left_out[draws, choices] - self.gaps.drawn[draws, choices]
-        allowance = max(0.0, float(larger.mean()))
+        allowance = self._sufficient_allowance(task)
         if rule.confidence is not None:
             return allowance
         return min(allowance, task.room())
+
+    def _sufficient_allowance(self, task: _Task) -> float:
+        """An allowance that covers the luck of choices: the least one, nearly, that covers the luck
+        of choices that leave it, or that of choices that leave none.
+
+        Choices that leave none stay closer to the limit, where luck is largest. To allow for theirs
+        alone would let a higher confidence, whose choices are more cautious, name a model where a
+        lower one names none.
+        """
+        too_small = 0.0
+        allowance = max(0.0, self._luck(task, too_small))
+        if self._luck(task, allowance) > allowance:
+            return allowance
+        for _ in range(_HALVINGS):
+            between = (too_small + allowance) / 2
+            if self._luck(task, between) > between:
+                too_small = between
+            else:
+                allowance = between
+        return allowance
+
+    def _luck(self, task: _Task, allowance: float) -> float:
+        """How much larger squared gaps are, on average, on the rows that a resample leaves out
+        than on those by which it chooses.
+        """
+        choices = task.choices(allowance)
+        draws = np.arange(len(choices))
+        larger = self.gaps.left_out[draws, choices] - self.gaps.drawn[draws, choices]
+        return float(larger.mean())
 
     def _expected(self, chosen: int, task: _Task, allowance: float) -> Expected:
         """The figures of the choice on the rows that did not make it.

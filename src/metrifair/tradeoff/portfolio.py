@@ -53,6 +53,7 @@ _WORK = {
 }
 """Measured with 15 strengths, 300 to 5,000 rows and 5 to 100 columns."""
 _GROUP_AWARE = ("barycenter", "thresholds")
+_NEED_LIGHTGBM = ("small_trees", "large_trees")
 _FEW_ROWS = 300
 _WORK_OF_FEW = 10.0
 _GROWTH = 0.39  # 20 units for 2,000 rows and 30 for 5,000
@@ -155,7 +156,9 @@ class Portfolio:
             return
         check_known("families", name, AUTO_FAMILIES)
         remedy = "leave it out"
-        if name in _GROUP_AWARE and not self.needs_group:
+        if name in _NEED_LIGHTGBM and not has_lightgbm():
+            remedy = "leave it out, or install LightGBM: pip install 'metrifair[boosting]'"
+        if name in _GROUP_AWARE and self._can_postprocess and not self.needs_group:
             remedy = "leave it out, or allow models that need the group (needs_group)"
         raise DataError(
             f"names {name!r}, which does not suit this task and these rows; "

@@ -66,6 +66,8 @@ from metrifair.tradeoff.split import HeldOut, RowNumbers
 from metrifair.tradeoff.sweep import Family, RowsToTrain, sweep
 from metrifair.tradeoff.thresholds import decided_at
 
+_UNLIKE_FOLDS = "unlike_folds"  # the note of a configuration that the choice passed over
+
 
 class Trained(NamedTuple):
     """A job with its model of all rows; None if training failed."""
@@ -410,7 +412,7 @@ class TradeOff:
 
     def _unlike_folds(self, job: Job) -> FrontierNote:
         facts = {"family": job.family, "parameter": self._parameter_of(job), "value": job.value}
-        return FrontierNote("unlike_folds", facts)
+        return FrontierNote(_UNLIKE_FOLDS, facts)
 
     def choose_only(self) -> Outcome:
         """Choose the only configuration, without a limit, and train it on all rows."""
@@ -463,7 +465,17 @@ class TradeOff:
             return {}
         if self.chosen_by is not None:
             chooser = self._chooser(self.chosen_by)
-        return chooser.gaps_with_allowance(Rule.of(goal), self._allowed(goal, chooser))
+        allowed = self._allowed(goal, chooser) & ~self._refused(chooser)
+        return chooser.gaps_with_allowance(Rule.of(goal), allowed)
+
+    def _refused(self, chooser: Chooser) -> Booleans:
+        """The configurations that the choice passed over, as its notes name them."""
+        named = {
+            (note.facts["family"], note.facts["value"])
+            for note in self.record.choice_notes
+            if note.kind == _UNLIKE_FOLDS
+        }
+        return np.array([(job.family, job.value) in named for job in chooser.jobs], dtype=bool)
 
     def _set_unmet(self, goal: Goal) -> None:
         self.record = replace(self.record, unmet=goal)

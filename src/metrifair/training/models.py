@@ -87,7 +87,8 @@ class Scaling(NamedTuple):
             mean=self.mean.gather(0, least),
             scale=self.scale.gather(0, least),
         )
-        scaled = torch.empty_like(x, device=device, dtype=dtype)
+        # row by row, however x is stored: the fused step's kernels read it that way
+        scaled = torch.empty(x.shape, device=device, dtype=dtype)
         for place, piece in in_pieces(scaled, x):
             precise = piece.double()
             in_units = units.apply(precise.unsqueeze(0))
@@ -438,9 +439,8 @@ def member(parameters: Parameters, seed: int, strength: int) -> Parameters:
     """One network of a stack, as its own stack, on the CPU."""
     alone = {}
     for name, value in parameters.items():
-        of_seed = value[seed : seed + 1].cpu()
-        network = of_seed[:, strength : strength + 1]
-        alone[name] = network.clone()
+        network = value[seed : seed + 1, strength : strength + 1]
+        alone[name] = network.to("cpu", copy=True)
     return alone
 
 

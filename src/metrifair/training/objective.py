@@ -174,7 +174,7 @@ class Objective:
         """Whether a side has one cell on either side, enough rows, and no weights."""
         if side.weights is not None:
             return False
-        return len(side.counts) == 2 and min(side.counts) >= self.least
+        return len(side.left + side.right) == 2 and min(side.counts) >= self.least
 
     def slopes(self, output: Floats, batch: Batch, strength: float) -> Floats | None:
         """The derivative of risk + strength x unfairness by each output (n,), by counting and

@@ -11,6 +11,7 @@ from metrifair.wording.metrics import metric_words
 from metrifair.wording.numbers import (
     NO_NUMBER,
     count_text,
+    cutoff_text,
     interval_text,
     number_text,
     percent_text,
@@ -97,12 +98,12 @@ def group_texts(finding: Finding) -> tuple[str, str]:
 
 
 def finding_sentence(finding: Finding) -> str:
-    """Where the shares above a score differ most.
+    """Where the shares at or above a cutoff differ most.
 
     >>> found = Finding("sex", "statistical_parity", "everyone", ("men", "women"), (90, 90), "kolmogorov", 0.21,
     ...                 at=0.43, shares=(0.41, 0.62))
     >>> finding_sentence(found)
-    'At a cutoff of 0.43, 38.0% of “women” and 59.0% of “men” score above it.'
+    'At a cutoff just above 0.43, 38.0% of “women” and 59.0% of “men” pass it.'
     """
     if finding.shares is None or finding.at is None:
         return ""
@@ -115,10 +116,9 @@ def finding_sentence(finding: Finding) -> str:
         return f"The {scores} of {groups[0]} and {groups[1]} have the same distribution."
     if finding.decided:
         return f"The decision is 1 for {percent_text(1 - more)} of {upper} and {percent_text(1 - less)} of {lower}."
-    at = score_text(finding.at, finding.span, is_place=True)
     where = (
-        f"At a cutoff of {at}, {percent_text(1 - more)} of {upper} and "
-        f"{percent_text(1 - less)} of {lower} score above it."
+        f"At a cutoff {cutoff_text(finding.at, finding.span)}, {percent_text(1 - more)} of "
+        f"{upper} and {percent_text(1 - less)} of {lower} pass it."
     )
     compares_means = finding.metric in METRICS and METRICS[finding.metric].compares_means
     if finding.means is None or not compares_means:
@@ -137,9 +137,8 @@ def _cut_sentence(finding: Finding, at: float, shares: tuple[float, float]) -> s
         zip(shares, (f"up to {cut}", f"above {cut}"), strict=True)
     )
     return (
-        f"Scores are lower for {finding.attribute} {lower}: {percent_text(1 - more)} score above "
-        f"{score_text(at, finding.span, is_place=True)}, but {percent_text(1 - less)} of those "
-        f"{higher}."
+        f"Scores are lower for {finding.attribute} {lower}: {percent_text(1 - more)} pass a "
+        f"cutoff {cutoff_text(at, finding.span)}, but {percent_text(1 - less)} of those {higher}."
     )
 
 
@@ -154,12 +153,12 @@ def finding_meaning(finding: Finding) -> str:
         return _cut_meaning(finding)
     first, second = group_texts(finding)
     value = finding.value
-    points = f"{100 * finding.value:.1f} percentage points"
+    points = points_text(finding.value)
     if finding.decided and is_largest_gap(finding.metric):
         return f"The shares of {first} and {second} with decision 1 differ by {points}."
-    score = "an unknown score"
+    cutoff = "an unknown cutoff"
     if finding.at is not None:
-        score = score_text(finding.at, finding.span, is_place=True)
+        cutoff = f"a cutoff {cutoff_text(finding.at, finding.span)}"
     return metric_words(finding.metric).meaning.format(
         first=first,
         second=second,
@@ -167,7 +166,7 @@ def finding_meaning(finding: Finding) -> str:
         half=score_text(value / 2),
         root=score_text(max(0.0, value) ** 0.5),
         points=points,
-        score=score,
+        cutoff=cutoff,
     )
 
 
@@ -177,9 +176,8 @@ def _cut_meaning(finding: Finding) -> str:
     cuts = finding.cuts
     if finding.metric == "kolmogorov":
         return (
-            f"For each cut of {name} ({cuts} in all) and any threshold, the shares above the threshold "
-            "differ by at most "
-            f"{points_text(finding.value)}."
+            f"For each cut of {name} ({cuts} in all) and any cutoff of the score, the shares at or "
+            f"above the cutoff differ by at most {points_text(finding.value)}."
         )
     if finding.metric == "wasserstein":
         moved = score_text(finding.value)

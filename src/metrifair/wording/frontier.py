@@ -83,8 +83,8 @@ def _cross_validation(rows: int, folds: int, test: int) -> str:
 def _unlike_folds(family: str, parameter: str, value: float) -> str:
     return (
         f"{_capital(_configuration(family, parameter, value))} meets the limit in "
-        "cross-validation. It was passed over, because the model of all rows does not resemble "
-        "those of the folds."
+        "cross-validation. It was passed over, because the model trained on all rows behaves "
+        "differently."
     )
 
 
@@ -261,8 +261,8 @@ FRONTIER_NOTES: Mapping[str, Callable[..., str]] = {
     "cross_validation": _cross_validation,
     "unlike_folds": _unlike_folds,
     "only_unlike_folds": lambda: (
-        "The model of all rows does not resemble those of the folds, so that its figures may "
-        "differ from these. Use fewer folds, or merge small groups."
+        "The model trained on all rows behaves differently from those of the folds, so its "
+        "figures may differ from these. Use fewer folds, or merge small groups."
     ),
     "families": _families,
     "positive_label": positive_text,
@@ -366,7 +366,7 @@ def highlights(view: FrontierView) -> tuple[Highlight, ...]:
     >>> for highlight in highlights(FrontierView(points, chosen=points[1], goal=Goal(0.2))):
     ...     print(f"{highlight.heading}: {highlight.sentence}")
     Most accurate: The best of 2 models in accuracy.
-    Chosen, least unfair: It keeps the unfairness limit of 0.2.
+    Chosen, least unfair: Within the limit of 0.2.
     """
     if not view.front:
         return ()
@@ -413,7 +413,7 @@ def headline(view: FrontierView) -> tuple[str, ...]:
     ...     print(sentence)
     Chosen: strength 1. Expected on new data: accuracy 0.800, unfairness 0.100.
     Compared with no penalty: accuracy 0.100 lower, unfairness 0.300 lower (0.250 to 0.350).
-    It keeps the unfairness limit of 0.2.
+    Within the limit of 0.2.
     """
     if not view.front:
         return (
@@ -558,14 +558,13 @@ def compared_note(view: FrontierView) -> str:
 
     >>> points = [Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)]
     >>> print(compared_note(FrontierView(points, chosen=points[1])))
-    The figures of the chosen model allow for the luck of choosing it. Those of the other models do \
-not, so they look better.
+    Only the chosen model's figures are corrected for choosing the best of many; the others look too good.
     """
     if view.choice is None or len(view.points) < 2:
         return ""
     return (
-        "The figures of the chosen model allow for the luck of choosing it. Those of the other "
-        "models do not, so they look better."
+        "Only the chosen model's figures are corrected for choosing the best of many; the others "
+        "look too good."
     )
 
 
@@ -573,8 +572,7 @@ def allowance_note(view: FrontierView) -> str:
     """Which figure the choice compared with its limit; empty without a choice within a limit."""
     if not view.gaps_with_allowance or view.limit is None:
         return ""
-    name = noun(term_name(WITH_ALLOWANCE))
-    return f"The choice compares the {name} with the limit of {view.limit:g}."
+    return "The limit applies to the unfairness plus an allowance for chance."
 
 
 def _reached(view: FrontierView, point: Point) -> tuple[str, str]:
@@ -641,7 +639,7 @@ def verdict(view: FrontierView) -> str:
 
     >>> points = [Point(0, 0, 0.9, 0.4), Point(1, 0, 0.8, 0.1)]
     >>> verdict(FrontierView(points, chosen=points[1], goal=Goal(0.2, confidence=0.9)))
-    'It keeps the unfairness limit of 0.2 with a confidence of 0.9.'
+    'Within the limit of 0.2 with a confidence of 0.9.'
     """
     goal = view.goal
     if view.choice is None or goal is None or view.is_best_effort:
@@ -666,11 +664,11 @@ def _limit_verdict(view: FrontierView, choice: Point, limit: float, confidence: 
             f"{exceeded}: choose with a confidence of 0.9, or a lower limit, to keep it more "
             "surely."
         )
-    kept = f"It keeps the {gap} limit of {limit:g}{where}{confidence}"
+    kept = f"Within the limit of {limit:g}{where}{confidence}"
     interval = choice.intervals.get(view.gap_key)
     if confidence or interval is None or interval.high <= limit:
         return f"{kept}."
-    return f"{kept}, but the interval reaches above it."
+    return f"{kept}; the true value may be above it."
 
 
 def summary(view: FrontierView) -> tuple[str, ...]:
@@ -868,6 +866,7 @@ def glossary(view: FrontierView) -> tuple[tuple[str, str], ...]:
     return (
         (parameter, about),
         *((view.label(key), _figure_meaning(view, key)) for key in keys),
+        *(glossary_entries(WITH_ALLOWANCE) if view.gaps_with_allowance else []),
         *(glossary_entries("constant") if view.baseline is not None else []),
         *glossary_entries("pareto"),
         *CURVES,
@@ -881,8 +880,8 @@ def _figure_meaning(view: FrontierView, key: str) -> str:
 
 
 _PARAMETERS = {
-    term_name("strength"): "Weight of the unfairness penalty in training. 0 means no penalty; 1 "
-    "weighs a gap of 0.1 at every score like 0.02 of log loss.",
+    term_name("strength"): "Weight of the unfairness penalty in training. 0 means no penalty; "
+    "at 1, a gap of 0.1 at every score costs as much as 0.02 of log loss.",
     "tolerance": "Unfairness that post-processing allows. 0 means parity.",
     "model": "The number of the model in the list of fitted models.",
 }

@@ -110,7 +110,7 @@ def _largest(record: AuditRecord) -> AuditHighlight | None:
     left, right = group_texts(largest)
     return AuditHighlight(
         rank_text(headline, compared).capitalize() if headline else "No significant gap",
-        ((f"{metric_words(metric).name}{interval}", gap_interval_text(record, largest)),),
+        ((f"{metric_words(metric).figure}{interval}", gap_interval_text(record, largest)),),
         finding_sentence(largest) or f"Between {left} and {right}.",
         f"{largest.attribute}, {largest.within}",
         largest,

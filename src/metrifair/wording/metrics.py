@@ -9,7 +9,7 @@ class MetricWords(NamedTuple):
     """A metric as readers meet it.
 
     ``meaning`` is the template for a value: {first} and {second} are the groups, {value}, {half},
-    {root} and {points} (percentage points) the number, {score} the score of the largest gap.
+    {root} and {points} (percentage points) the number, {cutoff} that of the largest gap.
     """
 
     name: str
@@ -24,6 +24,15 @@ class MetricWords(NamedTuple):
         'Energy'
         """
         return self.name.removesuffix(" distance")
+
+    @property
+    def figure(self) -> str:
+        """The name beside a figure: that of the gap, where the metric is the gap.
+
+        >>> metric_words("kolmogorov").figure, metric_words("energy").figure
+        ('Gap (Kolmogorov distance)', 'Energy distance')
+        """
+        return f"Gap ({self.name})" if self is METRIC_WORDS["kolmogorov"] else self.name
 
 
 _APART = (
@@ -42,12 +51,11 @@ METRIC_WORDS = {
     ),
     "kolmogorov": MetricWords(
         "Kolmogorov distance",
-        "The largest difference between the groups' shares at or above a score, over all scores. 0 means "
-        "equal distributions; 1 "
-        "means no overlap.",
-        "For any threshold, the shares of {first} and {second} above it differ by at most "
-        "{points}. The largest "
-        "difference is at {score}.",
+        "The largest difference between the groups' shares at or above a score, over all scores: "
+        "the gap. 0 means equal distributions; 1 means no overlap; 0.1 is 10 points (percentage "
+        "points).",
+        "For any cutoff, the shares of {first} and {second} at or above it differ by at most "
+        "{points}. The largest difference is at {cutoff}.",
     ),
     "wasserstein": MetricWords(
         "Wasserstein distance",

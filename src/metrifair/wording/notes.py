@@ -55,7 +55,7 @@ def note_text(note: Note, names: ArgumentNames = PYTHON) -> str:
     """The note as one to four sentences.
 
     >>> note_text(Note("left_out_rows", {"rows": 1}))
-    'Excluded: 1 row with a missing score, decision or weight.'
+    'Excluded: 1 row with a missing score, label or weight.'
     >>> note_text(Note("undecided"))[-35:]
     'Pass threshold=... to compute them.'
     """
@@ -76,7 +76,7 @@ def notes_by_topic(notes: Sequence[Note]) -> list[tuple[Topic, str, tuple[str, .
     """Topic, heading and texts, the most important topic first.
 
     >>> notes_by_topic([Note("weighted_rows", {"in_memory": True}), Note("left_out_rows", {"rows": 2})])[0]
-    ('missing', 'Excluded rows', ('Excluded: 2 rows with a missing score, decision or weight.',))
+    ('missing', 'Excluded rows', ('Excluded: 2 rows with a missing score, label or weight.',))
     """
     texts = {
         topic: tuple(note_text(note) for note in notes if note_topic(note) == topic)
@@ -203,8 +203,24 @@ def _uninformative_score(
 # --- missing values, small groups
 
 
-def _left_out_rows(rows: int) -> str:
-    return f"Excluded: {count_text(rows, 'row')} with a missing score, decision or weight."
+_MISSING = {
+    "missing_score": "score or decision",
+    "missing_label": "label",
+    "missing_weight": "weight",
+    "missing_other_score": "score of another model",
+}
+
+
+def _left_out_rows(rows: int, reasons: Mapping[str, int] | None = None) -> str:
+    """Rows by what they lack; counts of rows do not say what that was."""
+    excluded = f"Excluded: {count_text(rows, 'row')}"
+    if not reasons or not reasons.keys() <= _MISSING.keys():
+        return f"{excluded} with a missing score, label or weight."
+    if len(reasons) == 1:
+        [reason] = reasons
+        return f"{excluded} with a missing {_MISSING[reason]}."
+    each = listed([f"{_MISSING[reason]} ({count:,})" for reason, count in reasons.items()])
+    return f"{excluded} with a missing value: {each}."
 
 
 _LISTED_ERRORS = 10  # groups in a note
@@ -350,15 +366,22 @@ def _few_rows_for_dependence(
 
 
 def _undetectable_gaps(pairs: Sequence[tuple[str, str, str]], gap: float) -> str:
-    return f"Too few rows to rule out a gap of {100 * gap:.0f} percentage points: {_pairs(pairs)}."
+    few = f"too few rows to rule out a gap of {100 * gap:.0f} points"
+    sets = list(dict.fromkeys(within for _, _, within in pairs))
+    if len(sets) > 1:
+        return f"{few.capitalize()}: {_pairs(pairs)}."
+    between = listed([_pair(left, right) for left, right, _ in pairs])
+    if sets == ["everyone"]:
+        return f"{few.capitalize()} between {between}."
+    return f"Among {sets[0]}, {few} between {between}."
 
 
 def _pairs(pairs: Sequence[tuple[str, str, str]]) -> str:
-    names = [
-        (quoted(left), OTHERS if right == REST_NAME else quoted(right), within)
-        for left, right, within in pairs
-    ]
-    return listed([f"{left} and {right} in {within}" for left, right, within in names])
+    return listed([f"{_pair(left, right)} among {within}" for left, right, within in pairs])
+
+
+def _pair(left: str, right: str) -> str:
+    return f"{quoted(left)} and {OTHERS if right == REST_NAME else quoted(right)}"
 
 
 # --- precision

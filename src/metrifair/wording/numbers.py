@@ -17,6 +17,7 @@ MINUS = "\N{MINUS SIGN}"
 
 _LISTED = 5
 _P_VALUE_ROUNDING = 1e-9  # of a p-value
+_SINGLE_PRECISION = 1e-6  # a score of 0.4 may come from 32 bits
 _MOST_DECIMALS = 12  # figures that differ by less are equal but for rounding
 
 
@@ -193,6 +194,20 @@ def score_text(score: float, span: float = 0.0, *, is_place: bool = False) -> st
     texts = [f"{score:.{max(0, decimals) + more}f}" for more in range(4 if is_place else 1)]
     text = next((text for text in texts if not text.endswith("0")), texts[0])
     return _trimmed(text)
+
+
+def cutoff_text(score: float, span: float = 0.0) -> str:
+    """The cutoff that only the scores above this score reach, after "a cutoff".
+
+    Scores at a cutoff reach it. So the cutoff lies above the score, which the digits show only
+    where the score has more of them.
+
+    >>> cutoff_text(0.43217), cutoff_text(7.0)
+    ('of 0.432', 'just above 7')
+    """
+    text = score_text(score, span, is_place=True)
+    is_exact = math.isclose(float(text.replace(MINUS, "-")), score, rel_tol=_SINGLE_PRECISION)
+    return f"just above {text}" if is_exact else f"of {text}"
 
 
 def points_text(gap: float) -> str:

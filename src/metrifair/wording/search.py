@@ -99,7 +99,7 @@ def search_sentences(shown: SearchShown) -> list[str]:
             f"{figure_text(expected.unfairness_low)} to {figure_text(expected.unfairness_high)}), "
             f"{_utility(facts)} {figure_text(expected.utility)} ("
             f"{figure_text(expected.utility_low)} to {figure_text(expected.utility_high)}). These "
-            "figures allow for the luck of choosing; those by the counts do not."
+            "figures are corrected for choosing the best of many; those by the counts are not."
         ),
         *_limit_sentences(facts),
         *_cost_sentences(shown),
@@ -115,7 +115,7 @@ def _limit_sentences(facts: SearchFacts) -> list[str]:
         return []
     if facts.expected.unfairness_high <= goal.max_unfairness:
         return []
-    return ["The 95% interval of the unfairness reaches above the limit."]
+    return ["The true unfairness may be above the limit: its 95% interval reaches above it."]
 
 
 def _utility(facts: SearchFacts) -> str:
@@ -133,8 +133,8 @@ def _rule_sentences(facts: SearchFacts) -> list[str]:
     if facts.allowance:
         rule += (
             f" Before squared gaps are compared with the square of the limit, "
-            f"{figure_text(facts.allowance, digits=4)} is added to them: an allowance for the luck "
-            "of choosing the best of many."
+            f"{figure_text(facts.allowance, digits=4)} is added to them: an allowance for choosing "
+            "the best of many."
         )
     return [_asked(facts), rule]
 

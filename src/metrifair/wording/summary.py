@@ -129,14 +129,12 @@ def _headline(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
     rows.
     """
     several = len(compared)
-    confident = f"With {confidence_text(record.confidence)} confidence"
     first = summarized_finding(compared)
     if first is not None and first.certain:
         gap = f"{_size(first, record)} between {_groups_of(first)}"
         rank = (
             f"The {rank_text(first, compared)} is {gap}." if several > 1 else f"The gap is {gap}."
         )
-        jointly = f" in all {count_text(several, 'comparison')} at once" if several > 1 else ""
         bound = first.certified_jointly if several == 1 else None
         if bound is None or bound >= 1:
             certified = ""
@@ -147,7 +145,7 @@ def _headline(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
         bounds = _joint_interval(first, record)
         if bounds is None:
             return [headline, *larger]
-        sure = f"{confident}{jointly}, {_true_gap(first, bounds, record)}{certified}."
+        sure = f"{_interval_text(first, bounds, record, several)}{certified}."
         return [headline, sure, *larger]
     bounded = [finding for finding in compared if finding.joint_interval is not None]
     tested = bool(bounded) or any(finding.significant is not None for finding in compared)
@@ -156,12 +154,11 @@ def _headline(compared: Sequence[Finding], record: AuditRecord) -> list[str]:
     if not tested:
         answer = f"No gap was tested{comparisons}: there are no confidence intervals."
     shown = compared[0] if first is None else first
-    most = "The comparison with the most rows: " if several > 1 else ""
     noise = ", within noise" if tested else ""
-    gap = f"{most}{_groups_of(shown)} differ by {_size(shown, record)}{noise}."
+    gap = f"{_groups_of(shown)} differ by {_size(shown, record)}{noise}."
     bounds = _joint_interval(shown, record)
     if bounds is not None:
-        gap = f"{gap} {confident}, {_true_gap(shown, bounds, record)}."
+        gap = f"{gap} {_interval_text(shown, bounds, record, several)}."
     return [answer, f"{gap} {detectable_text(shown)}".rstrip()]
 
 
@@ -171,7 +168,9 @@ def _larger_gap(headline: Finding, compared: Sequence[Finding], record: AuditRec
     if larger is None:
         return []
     bounds = _joint_interval(larger, record)
-    least = "" if bounds is None else f": it is at least {_points(larger, bounds.low)}"
+    least = ""
+    if bounds is not None:
+        least = f": its interval begins at {_points(larger, bounds.low)}"
     gap = f"{_size(larger, record)} between {_groups_of(larger)}"
     return [f"A larger gap, {gap}, is less certain{least}."]
 
@@ -229,11 +228,18 @@ def _points(finding: Finding, value: float) -> str:
     return points_text(value) if _is_share(finding) else score_text(value)
 
 
-def _true_gap(finding: Finding, bounds: Interval, record: AuditRecord) -> str:
-    ends = (_points(finding, end) for end in (bounds.low, bounds.high))
-    if gap_bracket(finding, record) is None:
-        return f"the true gap is between {' and '.join(ends)}"
-    return f"the true gap is between {' and '.join(ends)} if one of the two assumptions holds"
+def _interval_text(
+    finding: Finding, bounds: Interval, record: AuditRecord, comparisons: int
+) -> str:
+    """The interval of a gap, and for what it is valid."""
+    low, high = (_points(finding, end) for end in (bounds.low, bounds.high))
+    conditions = []
+    if comparisons > 1:
+        conditions.append(f"valid for all {count_text(comparisons, 'comparison')} together")
+    if gap_bracket(finding, record) is not None:
+        conditions.append("if one of the two assumptions holds")
+    valid = f" ({', '.join(conditions)})" if conditions else ""
+    return f"{confidence_text(record.confidence)} interval: {low.removesuffix(' points')} to {high}{valid}"
 
 
 def _significance(compared: Sequence[Finding], record: AuditRecord) -> list[str]:

@@ -197,7 +197,8 @@ TERMS = {
     ),
     "with_allowance": Term(
         "Unfairness with allowance",
-        "The unfairness with an allowance for sampling and for choosing among many models.",
+        "The unfairness with an allowance for choosing among many models and, with a confidence, "
+        "for sampling.",
     ),
     "decision_unfairness": Term(
         "Unfairness of decisions",

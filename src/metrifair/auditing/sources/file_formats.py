@@ -80,10 +80,9 @@ def as_numbers(text: pl.Series) -> pl.Series | None:
     odd = numbers.is_null() & text.is_not_null()
     present = text
     if odd.any() or numbers.is_nan().any():  # spaces, words for missing values, or other text
-        # One value decides as a rule, and takes less than all of them.
-        if not _are_plain(text.slice(odd.arg_max() or 0, 1)) or not _are_plain(
-            text.filter(odd).unique()
-        ):
+        odd_text = text.filter(odd)
+        # the first value decides as a rule, and takes less than all of them
+        if not _are_plain(odd_text.head(1)) or not _are_plain(odd_text.unique()):
             return None
         present = present_text(text)
         numbers = present.cast(polars().Float64, strict=False)
