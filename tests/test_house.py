@@ -15,7 +15,6 @@ import pytest
 import metrifair
 
 ROOT = Path(metrifair.__file__).parent
-NUMPY_OPERATIONS = "metrifair.metrics.numpy_namespace"
 
 
 @cache
@@ -130,9 +129,7 @@ def test_names_of_two_things_are_found() -> None:
 
 
 def test_no_name_of_a_class_alias_or_constant_means_two_things() -> None:
-    # The two namespaces of arrays name the same operations.
-    sources = {name: tree for name, tree in trees().items() if name != NUMPY_OPERATIONS}
-    assert names_of_two(sources) == {}
+    assert names_of_two(trees()) == {}
 
 
 def test_few_names_stand_at_the_top() -> None:
