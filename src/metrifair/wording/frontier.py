@@ -863,12 +863,16 @@ def glossary(view: FrontierView) -> tuple[tuple[str, str], ...]:
     keys = [key for key in dict.fromkeys(shown) if key in view.keys]
     parameter = view.label("strength")
     about = _FAMILIES if view.parameters else _PARAMETERS.get(parameter, _PARAMETER)
+    terms = []
+    if view.gaps_with_allowance:
+        terms.append(WITH_ALLOWANCE)
+    if view.baseline is not None:
+        terms.append("constant")
+    terms.append("pareto")
     return (
         (parameter, about),
         *((view.label(key), _figure_meaning(view, key)) for key in keys),
-        *(glossary_entries(WITH_ALLOWANCE) if view.gaps_with_allowance else []),
-        *(glossary_entries("constant") if view.baseline is not None else []),
-        *glossary_entries("pareto"),
+        *glossary_entries(*terms),
         *CURVES,
     )
 
