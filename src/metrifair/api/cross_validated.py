@@ -282,7 +282,7 @@ class FairClassifierCV(ClassifierMixin, _CrossValidated):  # type: ignore[misc]
     confidence : float, default=None
         Confidence level: that the model keeps the limit on new rows, approximately. None: its
         estimated unfairness, plus an allowance for choosing among many models, is within the
-        limit. The allowance is reduced if it would exclude every model within the limit.
+        limit. The allowance takes at most half of the room that the fairest model leaves below it.
     utility : "auto", str, table of costs or scorer, default="auto"
         Measure of quality, as in :func:`metrifair.frontier`. "auto" is the AUC for scores, the
         accuracy for decisions.

@@ -333,7 +333,7 @@ class Frontier(ResultPage):
             Confidence level. With ``max_unfairness``: require that the model keeps the limit in the
             population with this confidence, approximately. None: require that the estimated
             unfairness, plus an allowance for choosing among many models, is within the limit. The
-            allowance is reduced if it would exclude every model within the limit.
+            allowance takes at most half of the room that the fairest model leaves below the limit.
         best_effort : bool, default=False
             Whether to return the least unfair model if no model meets the limit. The first line of
             ``summary`` and of the representation then says so, and ``is_best_effort`` is True.

@@ -226,8 +226,9 @@ class Chooser:
         """The allowance in the square of the gap for choosing the best of many; 0 without a limit
         on the gap.
 
-        Without a confidence, the gap alone has to be within the limit: the allowance then leaves at
-        least the fairest of the models whose gap is.
+        Without a confidence, the gap alone has to be within the limit. The allowance then takes at
+        most half of the room that the fairest model leaves below the limit: all of it would leave
+        that model alone, which is often much less accurate.
         """
         if rule.limit is None:
             return 0.0
@@ -235,7 +236,7 @@ class Chooser:
         allowance = self._sufficient_allowance(task)
         if rule.confidence is not None:
             return allowance
-        return min(allowance, task.room())
+        return min(allowance, task.room() / 2)
 
     def _sufficient_allowance(self, task: _Task) -> float:
         """About the smallest allowance that covers the luck of the choices that are made with it; the
