@@ -93,4 +93,4 @@ def test_print_shows_the_answer_and_the_notes() -> None:
     assert lines[-len(notes) :] == notes
     assert lines == result.summary.splitlines()
     assert " points between " in lines[0]
-    assert "confidence" in lines[1]
+    assert "interval" in lines[1]

@@ -422,7 +422,7 @@ def test_a_headline_that_is_not_the_largest_gap_names_that_one(tmp_path: Path) -
     assert one.joint_interval is not None
     size = f"{100 * one.value:.1f} points"
     assert larger == (
-        f"A larger gap, {size} between “few” and “others” of team, is less precise:  "
+        f"A larger gap, {size} between “few” and “others” of team, is less precise: "
         f"its interval begins at {points_text(one.joint_interval.low)}."
     )
     found.to_html(tmp_path / "page.html")

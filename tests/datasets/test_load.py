@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from conftest import Publisher
 
 NAMES = ("adult", "communities", "compas", "drug", "mortgage", "student-math", "student-portuguese")
-RAW_FILES = list(RAW_FILES.values())
+ALL_FILES = list(RAW_FILES.values())
 
 
 def test_the_names_are_those_of_the_catalog() -> None:
@@ -86,13 +86,13 @@ def test_the_checksums_are_those_of_the_published_files(raw_data: Path) -> None:
     if not readme.is_file():
         pytest.skip("the folder of the raw data has no README.md with the table of checksums")
     rows = [line for line in readme.read_text().splitlines() if line.startswith("| `")]
-    for raw in RAW_FILES:
+    for raw in ALL_FILES:
         (row,) = [line for line in rows if f"`{raw.name}" in line.split("|")[1]]
         assert f"`{raw.sha256}`" in row
         assert f" {raw.size:,} " in row
 
 
-@pytest.mark.parametrize("raw", RAW_FILES, ids=lambda raw: raw.name)
+@pytest.mark.parametrize("raw", ALL_FILES, ids=lambda raw: raw.name)
 def test_every_address_is_encrypted_and_ends_in_the_file_or_an_archive(raw) -> None:
     assert raw.url.startswith("https://")
     assert raw.url.endswith(".zip" if raw.member else f"/{raw.name}")

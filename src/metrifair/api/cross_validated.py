@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from metrifair.api.frontier import Frontier, requested_frontier
 from metrifair.api.loading import save
-from metrifair.errors import DataError
+from metrifair.errors import DataError, Remedy
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.figures.utility import UtilityLike
 from metrifair.metrics.registry import MetricLike
@@ -161,10 +161,15 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
         is_list = isinstance(self.families, Sequence) and not isinstance(self.families, str)
         if not is_auto and not is_list:
             raise DataError(
-                'must be "auto" or a list of names', argument="families", received=self.families
+                'must be "auto" or a list of names',
+                argument="families",
+                received=self.families,
+                remedy=Remedy("families", ["linear"]),
             )
         if not isinstance(self.search, SearchOptions | None):
-            raise DataError("must be SearchOptions", argument="search", received=self.search)
+            raise DataError(
+                "must be None or SearchOptions(...)", argument="search", received=self.search
+            )
         labels = np.asarray(y)
         is_number = labels.dtype.kind == "f" and bool(np.isfinite(labels).all())
         if self._plain is FairClassifier and is_number:

@@ -52,6 +52,9 @@ _UNSAID = "Not stated. Do not use for decisions."
 _UNAUDITED = (
     "No audit of this model's scores was given: nothing is known of how this model treats groups."
 )
+_UNAUDITED_WITH_FIGURES = (
+    "No audit of this model's scores was given. The only figures on groups are those above."
+)
 _OUT_OF_FOLD = (
     "These are not figures of this model, but of models with the same settings that were trained "
     "without the rows that they score."
@@ -193,6 +196,12 @@ def to_card(
     cost: list[str] = []
     if view is not None and figures is not None:
         cost = ["## What fairness cost", *_choice(view, figures)]
+    if audit is not None and audited is not None:
+        by_group = [*audited.lines, *audit_markdown(audit.record)]
+    elif cost:
+        by_group = [_UNAUDITED_WITH_FIGURES]
+    else:
+        by_group = [_UNAUDITED]
     body = [
         f"# {markdown_text(title)}",
         f"Described by [metrifair](https://pypi.org/project/metrifair/) {__version__}.",
@@ -202,11 +211,7 @@ def to_card(
         markdown_table(("", ""), _facts(model, inner)),
         *cost,
         "## Figures by group",
-        *(
-            [_UNAUDITED]
-            if audit is None or audited is None
-            else [*audited.lines, *audit_markdown(audit.record)]
-        ),
+        *by_group,
         "## Limits",
         "\n".join([_ALWAYS, *(f"- {line}" for line in _limits(inner))]),
         "## How to use it",

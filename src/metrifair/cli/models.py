@@ -227,9 +227,9 @@ def card_command(
 
     \b
     Example: train, audit the held-out rows, and write the card
-      metrifair train loans.csv --label paid --group sex --output loans.metrifair --held-out
-      held-out.csv metrifair audit held-out.csv --score probability --group sex --label paid --json
-      audit.json metrifair card loans.metrifair --audit audit.json --license mit --output README.md
+      metrifair train loans.csv --label paid --group sex --output loans.metrifair --held-out held.csv
+      metrifair audit held.csv --score probability --group sex --label paid --json audit.json
+      metrifair card loans.metrifair --audit audit.json --license mit --output README.md
     """
     check_paths([model, *filter(None, (audited, swept))], [output])
     from metrifair.api.compare import read_audit
