@@ -91,7 +91,6 @@ def test_the_table_of_utilities_is_complete() -> None:
     assert utilities_for(())[0].name == "r2"
 
 
-@pytest.mark.oracle("Point.errors")
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", ORACLES)
 def test_the_standard_error_is_the_spread_over_repeated_samples(name: str, weighted: bool) -> None:

@@ -400,6 +400,7 @@ SENTENCES = {
     "tradeoff/portfolio.py": [
         "leave it out",
         "leave it out, or allow models that need the group (needs_group)",
+        "leave it out, or install LightGBM: pip install 'metrifair[boosting]'",
     ],
     "tradeoff/resamples.py": ["merge small groups, or mark them as missing"],
     "tradeoff/result.py": [

@@ -63,6 +63,14 @@ def front() -> Frontier:
     return made()
 
 
+@pytest.mark.oracle("Point.errors")
+def test_the_standard_error_of_an_accuracy_is_that_of_a_share(front: Frontier) -> None:
+    for point in front.points:
+        share = point.accuracy
+        expected = sqrt(share * (1 - share) / len(Y))
+        assert point.errors["accuracy"] == pytest.approx(expected, rel=0.01)
+
+
 class ScoresOf(ClassifierMixin, BaseEstimator):
     """A logistic regression whose strength blends its scores with a constant, or decides only."""
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from metrifair.api.frontier import Frontier, requested_frontier
 from metrifair.api.loading import save
-from metrifair.errors import DataError, Remedy
+from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.figures.utility import UtilityLike
 from metrifair.metrics.registry import MetricLike
@@ -161,10 +161,9 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
         is_list = isinstance(self.families, Sequence) and not isinstance(self.families, str)
         if not is_auto and not is_list:
             raise DataError(
-                'must be "auto" or a list of names',
+                'must be "auto" or a list of names such as ["linear"]',
                 argument="families",
                 received=self.families,
-                remedy=Remedy("families", ["linear"]),
             )
         if not isinstance(self.search, SearchOptions | None):
             raise DataError(

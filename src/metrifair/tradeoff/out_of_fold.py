@@ -24,6 +24,7 @@ from metrifair.tradeoff.sweep import needs_group
 
 _CLASS_KINDS = ("probability", "output", "decision")
 _KIND = "predictions"  # of a ledger's bytes
+_LONGEST_REASON = 200  # characters; a reason may repeat what is in the file
 
 
 class TrainingFit(NamedTuple):
@@ -192,9 +193,10 @@ def _read(entry: Entry, job: Job) -> FoldResult:
         group = bool(entry.record["needs_group"])
         predictions = Predictions(score, decision, kind)
         return FoldResult(job, predictions, fit, group)
-    except (KeyError, TypeError, ValueError, ModelFileError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, ModelFileError) as error:
+        reason = str(error)[:_LONGEST_REASON]
         raise DataError(
-            f"the ledger has a record that is not from a sweep ({error}); name a new ledger"
+            f"the ledger has a record that is not from a sweep ({reason}); name a new ledger"
         ) from error
 
 
