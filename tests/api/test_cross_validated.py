@@ -217,11 +217,3 @@ def test_the_positive_label_holds_without_groups() -> None:
     assert model.classes_[model.estimator_.scheme_.positive] == "bad"
     with pytest.raises(DataError, match="pos_label"):
         FairClassifierCV(max_unfairness=1.0, pos_label="other").fit(given["X"], labels)
-
-
-def test_a_positive_label_by_default_is_warned_of_where_comparisons_depend_on_it() -> None:
-    given = rows()
-    given["y"] = np.where(given["y"] == 1, "left", "stayed")
-    model = FairClassifierCV(max_unfairness=1.0, criterion="equal_opportunity", **LINEAR)
-    with pytest.warns(MetrifairWarning, match="'stayed' counts as positive"):
-        model.fit(**given)

@@ -39,13 +39,7 @@ from metrifair.problem.cells import Contrast
 from metrifair.problem.criteria import Criterion
 from metrifair.problem.memberships import GroupProbabilities
 from metrifair.problem.missing_groups import missing_groups_in, no_warnings_of_groups
-from metrifair.problem.problem import (
-    Problem,
-    Scheme,
-    attributes_equal_to_label,
-    classes_in,
-    warn_of_positive_label,
-)
+from metrifair.problem.problem import Problem, Scheme, attributes_equal_to_label, classes_in
 from metrifair.problem.tables import (
     CodedColumn,
     Table,
@@ -346,7 +340,6 @@ def trade_off(request: FrontierRequest) -> TradeOff:
             context = search.evaluate_fitted(members)
         else:
             warn_of_unknown_names(data.problem)
-            warn_of_positive_label(data.problem, request.setting(members, "pos_label"))
             context = search.train()
     notes = [search.rows_note]
     if families is not None:
