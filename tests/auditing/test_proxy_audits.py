@@ -172,6 +172,49 @@ def test_every_estimate_is_that_of_its_definition(weight: np.ndarray | None) -> 
     assert distance.corrected.value == pytest.approx(distance.weighted.value + change, abs=1e-12)
 
 
+def rate_bounds_by_hand(selected: np.ndarray, share: np.ndarray, cells: np.ndarray) -> list[float]:
+    """The least and the largest selection rate of a group of which each cell has so many members:
+    all that can be outside the selected rows are, or all that can be among them.
+    """
+    low = high = people = 0.0
+    for cell in np.unique(cells):
+        inside = cells == cell
+        members = share[inside].sum()
+        chosen = selected[inside].sum()
+        low += max(0.0, members + chosen - inside.sum())
+        high += min(members, chosen)
+        people += members
+    return [low / people, high / people]
+
+
+@pytest.mark.oracle("ProxyEstimate.bounds", "ProxyEstimate.bounds_interval")
+def test_bounds_of_a_selection_rate_are_those_of_all_possible_members() -> None:
+    race = SMALL.race(cells=CELLS)
+    found = audit(None, SMALL.score, sensitive_features=race, options=QUICK).record.proxy
+    assert found is not None
+    selected = (SMALL.score >= 0.5).astype(float)
+    cells = np.asarray(CELLS)
+    draw = np.random.default_rng(0)
+    for name, share in (("u", 1 - SMALL.share), ("v", SMALL.share)):
+        one = next(
+            item
+            for item in found.estimates
+            if (item.figure, item.groups) == ("selection_rate", (name,))
+        )
+        low, high = rate_bounds_by_hand(selected, share, cells)
+        assert one.bounds is not None
+        assert one.bounds.low == pytest.approx(low, abs=1e-9)
+        assert one.bounds.high == pytest.approx(high, abs=1e-9)
+        resampled = []
+        for _ in range(400):
+            rows = draw.integers(0, 400, 400)
+            resampled.append(rate_bounds_by_hand(selected[rows], share[rows], cells[rows]))
+        errors = np.std(resampled, axis=0)
+        assert one.bounds_interval is not None
+        assert one.bounds_interval.low == pytest.approx(max(0, low - 1.96 * errors[0]), abs=0.03)
+        assert one.bounds_interval.high == pytest.approx(min(1, high + 1.96 * errors[1]), abs=0.03)
+
+
 def test_misclassified_groups_are_corrected_by_solving_for_the_true_ones() -> None:
     matrix = np.array([[0.8, 0.2], [0.1, 0.9]])
     random = np.random.default_rng(1)

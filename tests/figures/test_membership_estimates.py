@@ -109,7 +109,6 @@ def extremes(members: int, selected: int, rows: int) -> tuple[int, int]:
     return min(possible), max(possible)
 
 
-@pytest.mark.oracle("ProxyEstimate.bounds")
 def test_bounds_are_the_extremes_of_all_people_that_agree_with_cells() -> None:
     """Enumeration: in each cell every number of selected members that is possible, over all
     cells.
@@ -130,7 +129,6 @@ def test_bounds_are_the_extremes_of_all_people_that_agree_with_cells() -> None:
         assert found.cells == 3
 
 
-@pytest.mark.oracle("ProxyEstimate.bounds_interval")
 def test_intervals_of_bounds_have_the_error_of_resamples() -> None:
     generator = np.random.default_rng(3)
     cells = generator.integers(0, 6, 1200)
