@@ -352,7 +352,7 @@ def our_models(task: Task, plan: Plan, rows: peers.Rows) -> dict[str, Any]:
         random_state=task.case.split,
         search=SearchOptions(needs_group=ours["needs_group"]),
     )
-    wish = {"max_unfairness": contest["limit"], "confidence": ours["confidence"]}
+    wish = {"max_unfairness": contest["limit"]}
     fronts = {OURS: (front, None), OURS_BLIND: (front, False)}
     for family in front.record.parameters:
         fronts[f"{OURS}: {family}"] = (front_of_family(front, family), None)
