@@ -195,7 +195,9 @@ def install(plan: Plan, wheels: Path, packages: Path) -> None:
 
 
 def requirements(parts: Parts) -> list[str]:
-    """How large the data files and the wheels are."""
+    """How large the data files and the wheels are that another machine needs."""
+    if parts.wheels is None:
+        return []
     folders = {"Data files": os.environ.get("METRIFAIR_DATA"), "wheels": parts.wheels}
     sizes = {
         name: sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file()) / 1e6

@@ -81,10 +81,11 @@ class DuelRecord(NamedTuple):
         faults_of_others = {
             name: fault for name, fault in earlier.faults.items() if not name.startswith(OURS)
         }
+        of_others = [text for text in earlier.computed if not text.endswith(f"({OURS}).")]
         return self._replace(
             entries=[*self.entries, *added],
             faults=faults_of_others | self.faults,
-            computed=[*self.computed, *earlier.computed],
+            computed=[*self.computed, *of_others],
         )
 
     def whole_splits(self, protocol: Mapping[str, Any]) -> set[tuple[str, int]]:

@@ -236,10 +236,11 @@ def test_recorded_entries_are_of_the_same_code_and_rows() -> None:
     constant = Entry("drug", 0, CONSTANT, 0, 0.75, 0.0, 0.0)
     theirs = Entry("drug", 0, "HSIC, network", 0, 0.8, 0.1, 0.0)
     ours = Entry("drug", 0, OURS, 0, 0.9, 0.1, 0.0)
-    recorded = record_of([constant, theirs, ours._replace(utility=0.1)], computed=["Earlier."])
+    computed = ["Earlier (other methods).", "Earlier (ours)."]
+    recorded = record_of([constant, theirs, ours._replace(utility=0.1)], computed=computed)
     merged = record_of([constant, ours]).with_others_of(recorded)
     assert merged.entries == [constant, ours, theirs]  # of the earlier ones, no entry of ours
-    assert merged.computed == ["Earlier."]
+    assert merged.computed == ["Earlier (other methods)."]
     newer = theirs._replace(utility=0.7)
     assert record_of([constant, newer]).with_others_of(recorded).entries == [constant, newer]
     with pytest.raises(DataError, match="other code, packages or settings"):
