@@ -5,16 +5,31 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from metrifair import DataError, FairClassifierCV, FairRegressorCV, SearchOptions, frontier, load
+from metrifair import (
+    DataError,
+    FairClassifier,
+    FairClassifierCV,
+    FairLGBMClassifier,
+    FairLGBMRegressor,
+    FairRegressor,
+    FairRegressorCV,
+    FairXGBClassifier,
+    FairXGBRegressor,
+    SearchOptions,
+    frontier,
+    load,
+)
 from metrifair.errors import MetrifairWarning
 from tests.seams.tradeoff import frontier as sweeping
+from tests.seams.tradeoff import needs_group
 
 LINEAR = {"families": ["linear"], "random_state": 0}
 
@@ -184,6 +199,49 @@ def test_it_works_in_a_pipeline_and_a_saved_model_predicts_alike(tmp_path: Any) 
         load(tmp_path / "model.metrifair").predict_proba(scaled),
         pipeline.predict_proba(given["X"]),
     )
+
+
+@pytest.mark.parametrize("family", ["linear", "small_trees", "barycenter"])
+def test_a_loaded_model_takes_the_groups_as_the_saved_one_did(family: str, tmp_path: Any) -> None:
+    """A table with text is saved as a pipeline, whose last step gets the groups."""
+    given = rows(400)
+    sex = given["sensitive_features"]
+    table = pd.DataFrame({"size": given["X"].sum(1), "town": np.where(sex, "A", "B")})
+    model = FairClassifierCV(
+        max_unfairness=0.5, families=[family], needs_group=family == "barycenter", random_state=0
+    )
+    model.fit(table, given["y"], sensitive_features=sex).save(tmp_path / "model.metrifair")
+    again = load(tmp_path / "model.metrifair")
+    assert isinstance(again, Pipeline)
+    for method in ("predict", "predict_proba"):
+        np.testing.assert_array_equal(
+            getattr(again, method)(table, sensitive_features=sex),
+            getattr(model, method)(table, sensitive_features=sex),
+        )
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        FairClassifier(random_state=0),
+        FairRegressor(random_state=0),
+        FairLGBMClassifier(n_estimators=2, verbose=-1),
+        FairLGBMRegressor(n_estimators=2, verbose=-1),
+        FairXGBClassifier(n_estimators=2),
+        FairXGBRegressor(n_estimators=2),
+    ],
+)
+def test_groups_at_prediction_change_nothing_where_none_are_needed(model: Any) -> None:
+    given = rows(200)
+    fitted = model.fit(**given)
+    assert not needs_group(fitted)
+    for name in ("predict", "predict_proba", "decision_function"):
+        if hasattr(fitted, name):
+            predict = getattr(fitted, name)
+            groups = given["sensitive_features"]
+            np.testing.assert_array_equal(
+                predict(given["X"], sensitive_features=groups), predict(given["X"])
+            )
 
 
 def test_figures_before_fitting_are_refused() -> None:

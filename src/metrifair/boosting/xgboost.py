@@ -67,13 +67,21 @@ class _FairXGB(FairBooster):
         """Parameters that are not XGBoost's."""
         return {*super()._wrapper_params(), *OWN_PARAMETERS}  # type: ignore[misc]
 
-    def predict(self, X: Table, **named: Any) -> Any:
+    def predict(
+        self,
+        X: Table,
+        *,
+        sensitive_features: Table | None = None,  # noqa: ARG002
+        **named: Any,
+    ) -> Any:
         """Predict with XGBoost's own ``predict``; returns a Dask array for a Dask collection.
 
         Parameters
         ----------
         X : array-like, data frame or Dask collection of shape (n_samples, n_features)
             Features.
+        sensitive_features : array-like or table, default=None
+            Not used, as prediction needs no groups. All models accept it.
         **named
             Further arguments of the booster's own.
 
@@ -205,13 +213,21 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
             f"; pass {codes}, or use FairLGBMClassifier, which takes any labels"
         )
 
-    def predict_proba(self, X: Table, **named: Any) -> Any:
+    def predict_proba(
+        self,
+        X: Table,
+        *,
+        sensitive_features: Table | None = None,  # noqa: ARG002
+        **named: Any,
+    ) -> Any:
         """Predict with XGBoost's own ``predict_proba``; returns a Dask array for a Dask collection.
 
         Parameters
         ----------
         X : array-like, data frame or Dask collection of shape (n_samples, n_features)
             Features.
+        sensitive_features : array-like or table, default=None
+            Not used, as prediction needs no groups. All models accept it.
         **named
             Further arguments of the booster's own.
 

@@ -118,6 +118,8 @@ def _tensor(array: NDArray[Any]) -> Tensor:
 class FairEstimator(Settings, HasPenaltyOptions, Saved, BaseEstimator):
     """Common base of the fair estimators: ``fit``, ``partial_fit``, ``module`` and saving."""
 
+    needs_group = False  # at prediction
+
     def fit(
         self,
         X: Table,
