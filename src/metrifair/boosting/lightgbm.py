@@ -117,7 +117,7 @@ class _FairLGBM(FairBooster):
         X : array-like or data frame of shape (n_samples, n_features)
             Features.
         sensitive_features : array-like or table, default=None
-            Not used, as prediction needs no groups. All models accept it.
+            The group of each sample. Not used, as this model predicts without groups.
         **named
             Further arguments of the booster's own.
 
@@ -248,7 +248,7 @@ class FairLGBMClassifier(_FairLGBM, lightgbm.LGBMClassifier):  # type: ignore[mi
         X : array-like or data frame of shape (n_samples, n_features)
             Features.
         sensitive_features : array-like or table, default=None
-            Not used, as prediction needs no groups. All models accept it.
+            The group of each sample. Not used, as this model predicts without groups.
         **named
             Further arguments of the booster's own.
 

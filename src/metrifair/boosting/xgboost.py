@@ -81,7 +81,7 @@ class _FairXGB(FairBooster):
         X : array-like, data frame or Dask collection of shape (n_samples, n_features)
             Features.
         sensitive_features : array-like or table, default=None
-            Not used, as prediction needs no groups. All models accept it.
+            The group of each sample. Not used, as this model predicts without groups.
         **named
             Further arguments of the booster's own.
 
@@ -227,7 +227,7 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
         X : array-like, data frame or Dask collection of shape (n_samples, n_features)
             Features.
         sensitive_features : array-like or table, default=None
-            Not used, as prediction needs no groups. All models accept it.
+            The group of each sample. Not used, as this model predicts without groups.
         **named
             Further arguments of the booster's own.
 

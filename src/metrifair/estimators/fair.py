@@ -154,7 +154,7 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         X : array-like or data frame of shape (n_samples, n_features)
             Features.
         sensitive_features : array-like or table, default=None
-            Not used, as prediction needs no groups. All models accept it.
+            The group of each sample. Not used, as this model predicts without groups.
 
         Returns
         -------
@@ -176,7 +176,7 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         X : array-like or data frame of shape (n_samples, n_features)
             Features.
         sensitive_features : array-like or table, default=None
-            Not used, as prediction needs no groups. All models accept it.
+            The group of each sample. Not used, as this model predicts without groups.
 
         Returns
         -------
@@ -203,7 +203,7 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         X : array-like or data frame of shape (n_samples, n_features)
             Features.
         sensitive_features : array-like or table, default=None
-            Not used, as prediction needs no groups. All models accept it.
+            The group of each sample. Not used, as this model predicts without groups.
 
         Returns
         -------
@@ -342,7 +342,7 @@ class FairRegressor(RegressorMixin, FairEstimator):
         X : array-like or data frame of shape (n_samples, n_features)
             Features.
         sensitive_features : array-like or table, default=None
-            Not used, as prediction needs no groups. All models accept it.
+            The group of each sample. Not used, as this model predicts without groups.
 
         Returns
         -------
