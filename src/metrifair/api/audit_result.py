@@ -37,6 +37,7 @@ from metrifair.problem.tables import Backend, Table, make_frame
 from metrifair.support.files import write_json
 from metrifair.support.provenance import Provenance
 from metrifair.wording.findings import Description, describe, rank_text
+from metrifair.wording.metrics import metric_words
 from metrifair.wording.notes import note_text
 from metrifair.wording.numbers import count_text, figure_text, interval_text, noun, percent_text
 from metrifair.wording.rates import ratio_text
@@ -674,7 +675,8 @@ Pass threshold=... to compute them.
             figure_text(finding.value) if bracket is None else interval_text(bracket, figure_text)
         )
         rank = rank_text(finding, self.findings)
-        return f"{first}\n{rank}: {finding.metric} distance {value}, at least {low}: {groups}"
+        metric = metric_words(finding.metric).name
+        return f"{first}\n{rank}: {metric} {value}, at least {low}: {groups}"
 
     def plot(
         self, kind: report.AuditChartKind = "distributions", *, ax: Axes | None = None
