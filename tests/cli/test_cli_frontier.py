@@ -399,7 +399,10 @@ def test_a_table_without_the_groups_that_a_model_needs_is_refused(
     ("arguments", "words"),
     [
         (["--families", "linear,forest"], "--families"),
-        (["--families", "barycenter", "--criterion", "equal_opportunity"], "use thresholds instead"),
+        (
+            ["--families", "barycenter", "--criterion", "equal_opportunity"],
+            "use thresholds instead",
+        ),
         (["--without-group"], "--without-group needs --max-unfairness"),
     ],
 )
