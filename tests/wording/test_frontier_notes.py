@@ -45,7 +45,7 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
     ),
     (
         "unlike_folds",
-        {"family": "", "parameter": "strength", "value": 10.0},
+        {"family": "", "parameter": "strength", "value": 10.0, "seed": 0},
         (
             "Strength 10 meets the limit in cross-validation. It was passed over, because the "
             "model trained on all rows behaves differently."
@@ -53,10 +53,10 @@ TABLE: list[tuple[str, dict[str, Any], str]] = [
     ),
     (
         "unlike_folds",
-        {"family": "linear", "parameter": "strength", "value": 0.5},
+        {"family": "linear", "parameter": "strength", "value": 0.5, "seed": 2},
         (
-            "Linear, strength 0.5 meets the limit in cross-validation. It was passed over, because "
-            "the model trained on all rows behaves differently."
+            "Linear, strength 0.5, seed 2, meets the limit in cross-validation. It was passed "
+            "over, because the model trained on all rows behaves differently."
         ),
     ),
     (
