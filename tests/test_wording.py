@@ -30,7 +30,7 @@ PHRASES = (
         "are told",
         "be told",
         "was told",
-        "stands for",
+        "stands? for",
     ),
     *(
         r"decisions? for(?= and\b| or\b|[.,;:)]|$)",

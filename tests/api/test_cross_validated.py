@@ -5,15 +5,30 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from metrifair import DataError, FairClassifierCV, FairRegressorCV, SearchOptions, frontier, load
+from metrifair import (
+    DataError,
+    FairClassifier,
+    FairClassifierCV,
+    FairLGBMClassifier,
+    FairLGBMRegressor,
+    FairRegressor,
+    FairRegressorCV,
+    FairXGBClassifier,
+    FairXGBRegressor,
+    SearchOptions,
+    frontier,
+    load,
+)
 from metrifair.errors import MetrifairWarning
+from tests.seams.tradeoff import Goal, needs_group
 from tests.seams.tradeoff import frontier as sweeping
 
 LINEAR = {"families": ["linear"], "random_state": 0}
@@ -186,6 +201,49 @@ def test_it_works_in_a_pipeline_and_a_saved_model_predicts_alike(tmp_path: Any) 
     )
 
 
+@pytest.mark.parametrize("family", ["linear", "small_trees", "barycenter"])
+def test_a_loaded_model_takes_the_groups_as_the_saved_one_did(family: str, tmp_path: Any) -> None:
+    """A table with text is saved as a pipeline, whose last step gets the groups."""
+    given = rows(400)
+    sex = given["sensitive_features"]
+    table = pd.DataFrame({"size": given["X"].sum(1), "town": np.where(sex, "A", "B")})
+    model = FairClassifierCV(
+        max_unfairness=0.5, families=[family], needs_group=family == "barycenter", random_state=0
+    )
+    model.fit(table, given["y"], sensitive_features=sex).save(tmp_path / "model.metrifair")
+    again = load(tmp_path / "model.metrifair")
+    assert isinstance(again, Pipeline)
+    for method in ("predict", "predict_proba"):
+        np.testing.assert_array_equal(
+            getattr(again, method)(table, sensitive_features=sex),
+            getattr(model, method)(table, sensitive_features=sex),
+        )
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        FairClassifier(random_state=0),
+        FairRegressor(random_state=0),
+        FairLGBMClassifier(n_estimators=2, verbose=-1),
+        FairLGBMRegressor(n_estimators=2, verbose=-1),
+        FairXGBClassifier(n_estimators=2),
+        FairXGBRegressor(n_estimators=2),
+    ],
+)
+def test_groups_at_prediction_change_nothing_where_none_are_needed(model: Any) -> None:
+    given = rows(200)
+    fitted = model.fit(**given)
+    assert not needs_group(fitted)
+    for name in ("predict", "predict_proba", "decision_function"):
+        if hasattr(fitted, name):
+            predict = getattr(fitted, name)
+            groups = given["sensitive_features"]
+            np.testing.assert_array_equal(
+                predict(given["X"], sensitive_features=groups), predict(given["X"])
+            )
+
+
 def test_figures_before_fitting_are_refused() -> None:
     with pytest.raises(NotFittedError):
         _ = FairClassifierCV(max_unfairness=0.3).unfairness_
@@ -197,8 +255,34 @@ def test_a_family_that_is_no_list_and_numbers_for_labels_are_refused_before_trai
         FairClassifierCV(max_unfairness=0.3, families="linear").fit(
             X, X[:, 0] > 0, sensitive_features=group
         )
-    with pytest.raises(ValueError, match="continuous"):
+    with pytest.raises(DataError, match=r"Unknown label type: continuous.*; use FairRegressorCV"):
         FairClassifierCV(max_unfairness=0.3).fit(X, X[:, 0], sensitive_features=group)
+
+
+@pytest.mark.parametrize("model", [FairLGBMClassifier(), FairXGBClassifier(), FairClassifier()])
+def test_numbers_for_labels_name_the_regressor(model: Any) -> None:
+    X, group = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
+    regressor = type(model).__name__.replace("Classifier", "Regressor")
+    with pytest.raises(DataError, match=f"use {regressor}, or pass y as text"):
+        model.fit(X, X[:, 0], sensitive_features=group)
+
+
+def test_a_limit_and_families_that_are_missing_are_named_with_a_remedy() -> None:
+    given = rows(60)
+    limit = r"max_unfairness must be .* got None; pass max_unfairness=\.\.\., the largest gap"
+    with pytest.raises(DataError, match=limit):
+        FairClassifierCV(max_unfairness=None).fit(**given)  # type: ignore[arg-type]
+    families = "families must be a list of one or more of 'linear',.* got .*; leave families out"
+    with pytest.raises(DataError, match=families):
+        FairClassifierCV(max_unfairness=0.3, families=[]).fit(**given)
+    with pytest.raises(DataError, match=families):
+        SearchOptions(families=[])
+    with pytest.raises(
+        DataError, match=r"must be given.*; pass max_unfairness=\.\.\., the largest"
+    ):
+        Goal()
+    with pytest.raises(DataError, match=r"are alternatives.*; leave min_accuracy out"):
+        Goal(max_unfairness=0.1, min_accuracy=0.7)
 
 
 @pytest.mark.parametrize(

@@ -283,7 +283,7 @@ def test_repr_is_short_and_names_what_is_certain() -> None:
     )
     assert sure.headline is not None
     least = f"{sure.headline.joint_interval.low:.3f}"
-    largest = f"largest significant gap: kolmogorov distance 1.000, at least {least}"
+    largest = f"largest significant gap: Kolmogorov distance 1.000, at least {least}"
     assert f"{largest}: sensitive_features '0'" in repr(sure)
     empty = Audit(AuditRecord(0, 0, (0.0, 1.0), 0.95, ()))
     assert repr(empty) == "Audit of 0 rows: 0 findings, 0 tables of decisions, 0 notes"

@@ -200,7 +200,7 @@ def test_many_comparisons_are_told_from_chance_by_joint_bounds(apart: bool) -> N
         random_state=0,
         options=AuditOptions(resamples=0),
     )
-    expected = "55 of the 55 gaps are statistically significant (joint confidence intervals)."
+    expected = "All 55 gaps are statistically significant (joint confidence intervals)."
     expected = expected if apart else "No significant gap in 55 comparisons."
     assert expected in found.summary
     assert {(one.significant, one.tested_by) for one in found.findings} == {(apart, "joint_bounds")}

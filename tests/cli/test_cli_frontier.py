@@ -169,7 +169,7 @@ def test_the_least_unfair_model_is_kept_by_best_effort_only(
     more += ["--output", tmp_path / "m"]
     said = refusal(call(command, csv, *TRAIN, *more))
     assert "must be at least 0.0" in said
-    assert "rows like these" in said
+    assert "or use about " in said
     assert "use --best-effort" in said
     assert not (tmp_path / "m").exists()
     done = call(command, csv, *TRAIN, *more, "--best-effort")
@@ -283,7 +283,7 @@ def _check_origin(csv: Path, made: dict[str, Any], page: str) -> None:
         *made["columns"]["group"],
     }
     options = (
-        "--families linear,barycenter,threshold",
+        "--families linear,barycenter,thresholds",
         "--strengths 0,10",
         "--title 'Loans <2026>'",
     )
@@ -305,7 +305,7 @@ def test_families_share_a_frontier_and_a_model_that_needs_the_group_gets_it_from
 ) -> None:
     families = [
         "--families",
-        "linear,barycenter,threshold",
+        "linear,barycenter,thresholds",
         "--model",
         "linear",
         "--strengths",
@@ -343,8 +343,8 @@ def test_families_share_a_frontier_and_a_model_that_needs_the_group_gets_it_from
     figures = json.loads((tmp_path / "f.json").read_text())
     _check_origin(csv, figures["provenance"], (tmp_path / "r.html").read_text())
     found = {(point["family"], point["needs_group"]) for point in figures["points"]}
-    assert found == {("linear", False), ("barycenter", True), ("threshold", True)}
-    assert "threshold (21 models; needs the group of each row at prediction)." in done.output
+    assert found == {("linear", False), ("barycenter", True), ("thresholds", True)}
+    assert "thresholds (21 models; needs the group of each row at prediction)." in done.output
     model = load(tmp_path / "model")
     assert model.needs_group == figures["chosen"]["needs_group"]
     told = call("predict", tmp_path / "model", csv, "--output", tmp_path / "p.csv")
@@ -399,7 +399,10 @@ def test_a_table_without_the_groups_that_a_model_needs_is_refused(
     ("arguments", "words"),
     [
         (["--families", "linear,forest"], "--families"),
-        (["--families", "barycenter", "--criterion", "equal_opportunity"], "use threshold instead"),
+        (
+            ["--families", "barycenter", "--criterion", "equal_opportunity"],
+            "use thresholds instead",
+        ),
         (["--without-group"], "--without-group needs --max-unfairness"),
     ],
 )

@@ -353,7 +353,7 @@ def test_a_table_of_many_groups_is_cut_on_the_terminal(
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize("families", [(), ("--families", "threshold")])
+@pytest.mark.parametrize("families", [(), ("--families", "thresholds")])
 def test_the_command_that_audits_held_out_rows_runs_as_it_is_told(
     csv: Path, people: pl.DataFrame, call: Any, tmp_path: Path, families: tuple[str, ...]
 ) -> None:

@@ -142,6 +142,15 @@ HINTS = {
     Hint("auditing/sources/state_parts.py", "score_range", "placeholder"),
     *(Hint(file, "decimal", "','") for file in ("cli/tables.py", "encoding/encoder.py")),
     Hint("cli/training_file.py", "pos_label", "placeholder"),
+    *(
+        Hint(file, "max_unfairness", "placeholder")
+        for file in ("api/cross_validated.py", "tradeoff/goal.py")
+    ),
+    *(
+        Hint(file, "families", "leave out")
+        for file in ("api/cross_validated.py", "tradeoff/sweep.py")
+    ),
+    Hint("tradeoff/goal.py", "min_accuracy", "leave out"),
     Hint("nn/penalty.py", "estimate", "'rows'"),
     # it says what each of them means
     *(Hint("nn/samplers.py", "continuous", value) for value in ("True", "False")),
@@ -335,6 +344,7 @@ SENTENCES = {
         "pass sensitive_features, one value per sample, or set strength=0",
         "remove its last layer if that is Sigmoid or Softmax",
     ],
+    "estimators/class_labels.py": ["use {regressor}, or pass y as text if its numbers are classes"],
     "estimators/fair.py": ["pass a dict"],
     "estimators/table_model.py": ["fit them together"],
     "nn/penalty.py": ["pass targets and criterion={needed!r} to the sampler"],

@@ -1,5 +1,5 @@
-"""`fit` and `partial_fit` warn once of rows without a group, in the words of a frontier's note, and
-name a positive label that no word shows.
+"""`fit`, `partial_fit` and `predict` warn once of rows without a group, in the words of a
+frontier's note, and name a positive label that no word shows.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ X = RNG.normal(size=(N, 2))
 LABEL = (X.sum(1) + RNG.normal(size=N) > 0).astype(int)
 SEX = RNG.choice(["f", "m"], N).astype(object)
 SEX[:MISSING] = None
+KNOWN = np.where(np.arange(N) % 2, "f", "m")
 TEXT = (
     f"sex is missing in {MISSING} of {N} rows. They are used for training, and comparisons of sex "
     "exclude them"
@@ -58,6 +59,37 @@ def test_fit_warns_once(name: str) -> None:
     assert warned(MODELS[name], np.where(np.arange(N) % 2, "f", "m")) == []
 
 
+GROUP_AWARE = {
+    "BarycenterPostprocessor": BarycenterPostprocessor(LogisticRegression()),
+    "ThresholdPostprocessor": ThresholdPostprocessor(LogisticRegression()),
+}
+
+
+@pytest.mark.parametrize("name", GROUP_AWARE)
+def test_prediction_by_group_warns_too_and_a_frontier_does_not(name: str) -> None:
+    """Rows without a group are predicted by the rule for all groups together, and count."""
+    groups = {"sensitive_features": {"sex": KNOWN}}
+    model = clone(GROUP_AWARE[name]).fit(X, LABEL, **groups)
+
+    def texts(sex: Any) -> list[str]:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.predict(X, sensitive_features={"sex": sex})
+        return [str(warning.message) for warning in caught]
+
+    with_nan = KNOWN.astype(object)
+    with_nan[:MISSING] = np.nan
+    expected = (
+        f"sex is missing in {MISSING} of {N} rows. They are predicted by the rule for all groups "
+        "together"
+    )
+    assert texts(SEX) == texts(with_nan) == [expected]
+    assert texts(KNOWN) == []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        frontier([model], X, LABEL, sensitive_features={"sex": SEX}, random_state=0)
+
+
 def test_a_frontier_notes_it_and_does_not_warn() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -80,7 +112,6 @@ def test_partial_fit_warns_once_of_a_stream() -> None:
 
 
 DENIED = np.where(LABEL == 1, "denied", "approved")
-KNOWN = np.where(np.arange(N) % 2, "f", "m")
 SAID = "'denied' counts as positive (alphabetical default); pass pos_label=... to change it"
 BY_LABEL: dict[str, Any] = {
     "FairClassifier": FairClassifier(criterion="equal_opportunity", random_state=0),

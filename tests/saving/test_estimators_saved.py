@@ -558,7 +558,7 @@ def changed(meta: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
         (
             "parameters/pos_label",
             {"object": 1},
-            "pos_label contains {'object': 1}, which does not stand for a value",
+            "pos_label contains {'object': 1}, which is no value of a model file",
         ),
         (
             "features/count",

@@ -37,9 +37,10 @@ from metrifair.problem.tables import Backend, Table, make_frame
 from metrifair.support.files import write_json
 from metrifair.support.provenance import Provenance
 from metrifair.wording.findings import Description, describe, rank_text
+from metrifair.wording.metrics import metric_words
 from metrifair.wording.notes import note_text
 from metrifair.wording.numbers import count_text, figure_text, interval_text, noun, percent_text
-from metrifair.wording.rates import ratio_text
+from metrifair.wording.rates import STANDARD_WORDS, ratio_text
 from metrifair.wording.summary import audit_summary
 from metrifair.wording.tables import FrameColumns, finding_table, rate_frame, rate_term
 from metrifair.wording.terms import term_name
@@ -674,7 +675,8 @@ Pass threshold=... to compute them.
             figure_text(finding.value) if bracket is None else interval_text(bracket, figure_text)
         )
         rank = rank_text(finding, self.findings)
-        return f"{first}\n{rank}: {finding.metric} distance {value}, at least {low}: {groups}"
+        metric = metric_words(finding.metric).name
+        return f"{first}\n{rank}: {metric} {value}, at least {low}: {groups}"
 
     def plot(
         self, kind: report.AuditChartKind = "distributions", *, ax: Axes | None = None
@@ -738,9 +740,13 @@ class RateTable(ResultPage):
       b: 2 rows, selection rate 100.0%, impact ratio 1.000
     """
 
-    page_title = "Selection rates and impact ratios"
-
     audit: Audit
+
+    @property
+    def page_title(self) -> str:
+        """The title of a page without another one, by the standard."""
+        standard = self.audit.record.settings.standard or ""
+        return STANDARD_WORDS[standard].page_title
 
     @property
     def tables(self) -> Sequence[Decisions]:
@@ -880,7 +886,8 @@ class RateTable(ResultPage):
         path : str or path-like
             The file.
         title : str, default=None
-            Title of the page; by default "Selection rates and impact ratios".
+            Title of the page; by default "Selection rates and impact ratios", or for "ll144" "Bias
+            audit under New York City Local Law 144".
         about : dict of str, default=None
             Metadata shown in the report, such as the date and source of the data.
         frontier : Frontier or FrontierView, default=None

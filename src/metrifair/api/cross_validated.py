@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from metrifair.api.frontier import Frontier, requested_frontier
 from metrifair.api.loading import save
-from metrifair.errors import DataError
+from metrifair.errors import DataError, Remedy
 from metrifair.estimators import FairClassifier, FairRegressor
+from metrifair.estimators.class_labels import check_class_labels
 from metrifair.figures.utility import UtilityLike
 from metrifair.metrics.registry import MetricLike
 from metrifair.problem.criteria import Criterion
@@ -110,13 +110,13 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
         """
         # Before anything is trained, a goal that nothing can meet is refused; here, and by the
         # request's limit.
+        self._check(y)
         Goal(
             max_unfairness=self.max_unfairness,
             needs_group=self.needs_group,
             confidence=self.confidence,
             best_effort=self.best_effort,
         )
-        self._check(y)
         search = self._search
         if sensitive_features is None:
             weight: Any = sample_weight
@@ -155,7 +155,16 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _check(self, y: Table) -> None:
-        """Raise an error for families that are no list, and for numbers where labels are predicted."""
+        """Raise an error for no limit, families that are no list, and numbers where labels are
+        predicted.
+        """
+        if self.max_unfairness is None:
+            raise DataError(
+                "must be a number from 0 to 1",
+                argument="max_unfairness",
+                received=None,
+                remedy=Remedy("max_unfairness", detail=", the largest gap that you accept"),
+            )
         is_auto = isinstance(self.families, str) and self.families == "auto"
         is_list = isinstance(self.families, Sequence) and not isinstance(self.families, str)
         if not is_auto and not is_list:
@@ -163,11 +172,12 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
                 'must be "auto" or a list of names such as ["linear"]',
                 argument="families",
                 received=self.families,
+                remedy=Remedy("families", leave_out=True, detail=" to compare all families"),
             )
         labels = np.asarray(y)
         is_number = labels.dtype.kind == "f" and bool(np.isfinite(labels).all())
         if self._plain is FairClassifier and is_number:
-            check_classification_targets(labels)
+            check_class_labels(self, labels)
 
     def _without_groups(self) -> FairClassifier | FairRegressor:
         if self.max_unfairness < 1:

@@ -36,11 +36,13 @@ class ResultPage(Summarized):
     A subclass names its default title, has ``_origin``, and makes the page in ``_document``.
     """
 
-    page_title: ClassVar[str]
-    """The title of a page without another one."""
-
     _in_notebooks: ClassVar[Mapping[str, Any]] = {}  # options that shorten a page
     _height: ClassVar[int] = 640  # of the frame in a notebook
+
+    @property
+    def page_title(self) -> str:
+        """The title of a page without another one."""
+        raise NotImplementedError(f"{type(self).__name__} must define page_title")
 
     def to_html(
         self,

@@ -103,13 +103,21 @@ class _FairLGBM(FairBooster):
             params.get(name) is None for name in _aliases("num_threads")
         )
 
-    def predict(self, X: Table, **named: Any) -> Any:
+    def predict(
+        self,
+        X: Table,
+        *,
+        sensitive_features: Table | None = None,  # noqa: ARG002
+        **named: Any,
+    ) -> Any:
         """Predict with LightGBM's own ``predict``.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
             Features.
+        sensitive_features : array-like or table, default=None
+            The group of each sample. Not used, as this model predicts without groups.
         **named
             Further arguments of the booster's own.
 
@@ -226,13 +234,21 @@ class FairLGBMClassifier(_FairLGBM, lightgbm.LGBMClassifier):  # type: ignore[mi
     _objectives = (None, "binary")
     _in_model_text = "binary sigmoid:1"
 
-    def predict_proba(self, X: Table, **named: Any) -> Any:
+    def predict_proba(
+        self,
+        X: Table,
+        *,
+        sensitive_features: Table | None = None,  # noqa: ARG002
+        **named: Any,
+    ) -> Any:
         """Predict with LightGBM's own ``predict_proba``.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
             Features.
+        sensitive_features : array-like or table, default=None
+            The group of each sample. Not used, as this model predicts without groups.
         **named
             Further arguments of the booster's own.
 

@@ -18,12 +18,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite
 
 from metrifair.batches.samples import Batch, Samples, sides_by_row, tensor_sides
 from metrifair.boosting.objective import PenalizedRisk, Shares, on_grid
 from metrifair.errors import DataError
+from metrifair.estimators.class_labels import check_class_labels
 from metrifair.estimators.settings import (
     Aim,
     Trainable,
@@ -437,14 +437,14 @@ def boosting_problem(booster: Any, inputs: Inputs) -> BoostingProblem:
                 "pos_label is for classifiers; leave it out of a regressor, got "
                 f"{booster.pos_label!r}"
             )
-        numeric = _with_outcome(inputs, labels=False)
+        numeric = _with_outcome(booster, inputs, labels=False)
         problem = problem_with_probabilities(numeric, target="numbers", **settings)
         rows = BoostingRows.of(problem)
         targets = torch.as_tensor(rows.targets).unsqueeze(1)
         moments = weighted_moments(targets, torch.as_tensor(rows.weight))
         center, spread = (moment.item() for moment in moments)
         return BoostingProblem(booster, rows, regression(), center, spread)
-    labeled = _with_outcome(inputs, labels=True)
+    labeled = _with_outcome(booster, inputs, labels=True)
     classes = np.unique(np.asarray(labeled.y))
     if len(classes) < 2:
         raise DataError(
@@ -468,7 +468,7 @@ def boosting_problem(booster: Any, inputs: Inputs) -> BoostingProblem:
 def evaluation_rows(problem: BoostingProblem, inputs: Inputs) -> BoostingRows:
     """An evaluation set, whose values have the meaning of the training rows."""
     scheme = problem.scheme
-    prepared = _with_outcome(inputs, labels=bool(scheme.classes))
+    prepared = _with_outcome(problem.booster, inputs, labels=bool(scheme.classes))
     rows = problem_with_scheme_and_probabilities(prepared, scheme)
     return BoostingRows.of(rows)
 
@@ -509,11 +509,11 @@ def columns_of_sets(lists: Mapping[str, Sequence[Any] | None], count: int) -> li
     return [[None] * count if entries is None else entries for entries in lists.values()]
 
 
-def _with_outcome(inputs: Inputs, *, labels: bool) -> Inputs:
+def _with_outcome(booster: Any, inputs: Inputs, *, labels: bool) -> Inputs:
     """The same with labels, or numbers, that scikit-learn has checked."""
     precision = None if labels else np.float64
     y: NDArray[Any] = column_or_1d(as_labels(inputs.y), dtype=precision)
     assert_all_finite(y, input_name="y")
     if labels:
-        check_classification_targets(y)
+        check_class_labels(booster, y)
     return replace(inputs, y=y, rows={**inputs.rows, inputs.label: inputs.y})

@@ -20,6 +20,7 @@ from metrifair.boosting.dask import fit_on_cluster, map_rows
 from metrifair.boosting.objective import METRIC_NAME
 from metrifair.boosting.problem import BoostingProblem
 from metrifair.errors import DataError
+from metrifair.estimators.class_labels import check_class_labels
 from metrifair.problem.tables import CodedColumn, Table, one_column
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_names, require
@@ -67,13 +68,21 @@ class _FairXGB(FairBooster):
         """Parameters that are not XGBoost's."""
         return {*super()._wrapper_params(), *OWN_PARAMETERS}  # type: ignore[misc]
 
-    def predict(self, X: Table, **named: Any) -> Any:
+    def predict(
+        self,
+        X: Table,
+        *,
+        sensitive_features: Table | None = None,  # noqa: ARG002
+        **named: Any,
+    ) -> Any:
         """Predict with XGBoost's own ``predict``; returns a Dask array for a Dask collection.
 
         Parameters
         ----------
         X : array-like, data frame or Dask collection of shape (n_samples, n_features)
             Features.
+        sensitive_features : array-like or table, default=None
+            The group of each sample. Not used, as this model predicts without groups.
         **named
             Further arguments of the booster's own.
 
@@ -192,6 +201,9 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
         classes = CodedColumn("y", one_column("y", y)).levels() if np.ndim(y) == 1 else ()
         if len(classes) < 2 or list(classes) == list(range(len(classes))):
             return
+        labels = np.asarray(y)
+        if labels.dtype.kind == "f" and np.isfinite(labels).all():
+            check_class_labels(self, labels)
         required = "0 and 1"
         codes = "(y == positive).astype(int)"
         others = ""
@@ -205,13 +217,21 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
             f"; pass {codes}, or use FairLGBMClassifier, which takes any labels"
         )
 
-    def predict_proba(self, X: Table, **named: Any) -> Any:
+    def predict_proba(
+        self,
+        X: Table,
+        *,
+        sensitive_features: Table | None = None,  # noqa: ARG002
+        **named: Any,
+    ) -> Any:
         """Predict with XGBoost's own ``predict_proba``; returns a Dask array for a Dask collection.
 
         Parameters
         ----------
         X : array-like, data frame or Dask collection of shape (n_samples, n_features)
             Features.
+        sensitive_features : array-like or table, default=None
+            The group of each sample. Not used, as this model predicts without groups.
         **named
             Further arguments of the booster's own.
 

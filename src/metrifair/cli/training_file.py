@@ -336,10 +336,10 @@ class TrainingFile:
         base = _estimator(options, strength=0.0, **settings)
         if not regression and len(self.data.problem.scheme.classes) > 2:
             raise DataError(f"--families {name} is for two classes or a number; leave it out")
-        if name == "threshold":
+        if name == "thresholds":
             if regression:
                 raise DataError(
-                    "--families threshold decides between two classes, and a number is predicted; "
+                    "--families thresholds decides between two classes, and a number is predicted; "
                     "leave it out"
                 )
             return metrifair.ThresholdPostprocessor(
@@ -348,7 +348,7 @@ class TrainingFile:
         if criterion_named(options.criterion).name != "statistical_parity":
             raise DataError(
                 f"--families barycenter is for statistical_parity, not for {options.criterion}; "
-                "use threshold instead"
+                "use thresholds instead"
             )
         return metrifair.BarycenterPostprocessor(base)
 

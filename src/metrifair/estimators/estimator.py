@@ -14,13 +14,13 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from metrifair.batches import Coverage
 from metrifair.batches.samples import Samples
 from metrifair.errors import DataError, Diverged, MetrifairWarning
+from metrifair.estimators.class_labels import check_class_labels
 from metrifair.estimators.settings import (
     LEARNING_RATE,
     Settings,
@@ -117,6 +117,8 @@ def _tensor(array: NDArray[Any]) -> Tensor:
 @dataclass(eq=False, repr=False)
 class FairEstimator(Settings, HasPenaltyOptions, Saved, BaseEstimator):
     """Common base of the fair estimators: ``fit``, ``partial_fit``, ``module`` and saving."""
+
+    needs_group = False  # at prediction
 
     def fit(
         self,
@@ -304,7 +306,7 @@ class FairEstimator(Settings, HasPenaltyOptions, Saved, BaseEstimator):
                 self, features, outcome, dtype=np.float64, y_numeric=numeric, reset=first
             )
         if first and not numeric and classes is None:
-            check_classification_targets(target)
+            check_class_labels(self, target)
         if first and penalized and sensitive_features is None:
             missing = f"strength={self.strength} requires groups"
             raise DataError(

@@ -141,13 +141,20 @@ class FairClassifier(ClassifierMixin, FairEstimator):
     pos_label: object = None
     class_weight: ClassWeight = None
 
-    def decision_function(self, X: Table) -> Floats:
+    def decision_function(
+        self,
+        X: Table,
+        *,
+        sensitive_features: Table | None = None,  # noqa: ARG002
+    ) -> Floats:
         """Outputs before the link: log-odds of the last of two classes, or one number per class.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
             Features.
+        sensitive_features : array-like or table, default=None
+            The group of each sample. Not used, as this model predicts without groups.
 
         Returns
         -------
@@ -156,13 +163,20 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         """
         return model_output(self, X)
 
-    def predict_proba(self, X: Table) -> Floats:
+    def predict_proba(
+        self,
+        X: Table,
+        *,
+        sensitive_features: Table | None = None,  # noqa: ARG002
+    ) -> Floats:
         """Probabilities of the classes.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
             Features.
+        sensitive_features : array-like or table, default=None
+            The group of each sample. Not used, as this model predicts without groups.
 
         Returns
         -------
@@ -175,7 +189,12 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         probability = BINARY.prediction(output).numpy()
         return np.stack([1 - probability, probability], axis=1)
 
-    def predict(self, X: Table) -> NDArray[Any]:
+    def predict(
+        self,
+        X: Table,
+        *,
+        sensitive_features: Table | None = None,  # noqa: ARG002
+    ) -> NDArray[Any]:
         """The most probable class of each sample; of two that are equally probable, the positive
         one.
 
@@ -183,6 +202,8 @@ class FairClassifier(ClassifierMixin, FairEstimator):
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
             Features.
+        sensitive_features : array-like or table, default=None
+            The group of each sample. Not used, as this model predicts without groups.
 
         Returns
         -------
@@ -308,13 +329,20 @@ class FairRegressor(RegressorMixin, FairEstimator):
     _: KW_ONLY
     loss: str = "squared_error"
 
-    def predict(self, X: Table) -> Floats:
+    def predict(
+        self,
+        X: Table,
+        *,
+        sensitive_features: Table | None = None,  # noqa: ARG002
+    ) -> Floats:
         """The predictions, on the scale of y.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
             Features.
+        sensitive_features : array-like or table, default=None
+            The group of each sample. Not used, as this model predicts without groups.
 
         Returns
         -------

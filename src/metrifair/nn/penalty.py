@@ -807,7 +807,7 @@ class CellLookup:
 
 
 def _clipped(table: Integers, places: Sequence[Integers]) -> Integers:
-    """The table's values; both of its ends are new values, and stand for all beyond them."""
+    """The table's values; both of its ends are new values, and represent all beyond them."""
     if table.ndim == 1:
         cell: Integers = table.take(places[0], mode="clip")
     else:

@@ -28,7 +28,7 @@ from metrifair.postprocessing.postprocessor import (
     with_ties,
 )
 from metrifair.problem.memberships import GroupProbabilities, RowProbabilities
-from metrifair.problem.missing_groups import warn_of_groups
+from metrifair.problem.missing_groups import warn_of_groups, warn_of_missing_at_prediction
 from metrifair.problem.problem import (
     Inputs,
     Problem,
@@ -421,7 +421,8 @@ class ScorePostprocessor(Saved, Postprocessor):
             Features, as the estimator takes them.
         sensitive_features : array-like of shape (n_samples,), table or dict of columns, default=None
             The group of each sample: groups of the training rows. Needed unless
-            ``needs_group=False``.
+            ``needs_group=False``. Samples with a missing group are predicted by the rule for all
+            groups together, and raise a warning.
 
         Returns
         -------
@@ -807,6 +808,7 @@ class ScorePostprocessor(Saved, Postprocessor):
         """The intersection of each new row; a value that was not in ``fit`` is an error."""
         inputs = Inputs(sensitive_features=sensitive_features, rows={"X": X})
         problem = problem_with_scheme(inputs, self.crossed_.scheme)
+        warn_of_missing_at_prediction(problem)
         return self.crossed_.codes(problem.groups)
 
     def __sklearn_tags__(self) -> Any:

@@ -1,4 +1,4 @@
-"""Rows of training whose group is missing: how many, and what training does with them."""
+"""Rows whose group is missing: how many, and what training and prediction do with them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from metrifair.support.user_warnings import warn_user
 
 _IS_MISSING = "is missing in"
 _USE = "They are used for training, and comparisons of"
+_PREDICTED = "They are predicted by the rule for all groups together"
 
 
 class MissingGroups(NamedTuple):
@@ -52,6 +53,12 @@ def missing_groups_text(attribute: str, rows: int, of: int) -> str:
     return f"{attribute} {_IS_MISSING} {rows:,} of {of:,} rows. {_USE} {attribute} exclude them."
 
 
+def warn_of_missing_at_prediction(problem: Problem) -> None:
+    """Warn of rows that a model which needs groups predicts without one."""
+    for attribute, rows, of in missing_groups_in(problem):
+        warn_user(f"{attribute} {_IS_MISSING} {rows:,} of {of:,} rows. {_PREDICTED}")
+
+
 def warn_of_groups(problem: Problem, rows: NDArray[Any] | None = None) -> bool:
     """Warn of rows without a group, and of groups whose names say that they are not known.
 
@@ -66,11 +73,11 @@ def warn_of_groups(problem: Problem, rows: NDArray[Any] | None = None) -> bool:
 
 @contextmanager
 def no_warnings_of_groups() -> Iterator[None]:
-    """Within this block, training warns neither of missing groups nor of unknown names or a
-    positive label: the caller has done so for all rows.
+    """Within this block, training and prediction warn neither of missing groups nor of unknown
+    names or a positive label: the caller has done so for all rows.
     """
     with no_warnings_of_unknown_names():
-        message = rf"(?s).* {_IS_MISSING} .* rows\. {_USE}"
+        message = rf"(?s).* {_IS_MISSING} .* rows\. ({_USE}|{_PREDICTED})"
         for text in (message, f".* {COUNTS_AS_POSITIVE}"):
             warnings.filterwarnings("ignore", text, MetrifairWarning)
         yield

@@ -364,7 +364,7 @@ def _as_numbers(name: str, array: ColumnArray) -> ColumnArray:
         )
         kind = _kind_of_value(value) or f"{array.dtype} values"
         shown = str(value) if isinstance(value, np.str_) else value
-        # the first row may stand for all
+        # the first row may represent all
         where = ""
         if row and array.ndim == 1:
             where = f" in row {row}"

@@ -133,7 +133,7 @@ function groupClass(index) {
   return `group c${index % 7} d${((index % 7) + Math.floor(index / 7)) % 4}`;
 }
 
-/** An entry of a legend: a small drawing and what it stands for. */
+/** An entry of a legend: a small drawing and its meaning. */
 function keyEntry(shape, text) {
   const entry = html("li");
   const sample = svg("svg", { viewBox: "0 0 28 14", width: 28, height: 14, "aria-hidden": "true" });

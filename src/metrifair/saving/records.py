@@ -368,7 +368,9 @@ def read_value(where: str, json: Json) -> object:
     if tag in _NAMED and isinstance(content, dict):
         parts = {part: read_value(where, json_of_part) for part, json_of_part in content.items()}
         return _NAMED[tag](where, parts)
-    raise ModelFileError(f"{where} contains {reprlib.repr(json)}, which does not stand for a value")
+    raise ModelFileError(
+        f"{where} contains {reprlib.repr(json)}, which is no value of a model file"
+    )
 
 
 def _named_parts(name: str, value: Criterion | PenaltyOptions) -> Json:

@@ -294,11 +294,26 @@ def groups_if_accepted(method: Callable[..., Any], groups: Any) -> dict[str, Any
     """The groups as an argument, if a method accepts them, itself or in the last step of a
     pipeline.
 
+    The prediction of a class that never needs groups gets none: scikit-learn's metadata routing
+    would ask for a request of them.
+
     >>> def fit(X, y, *, sensitive_features): ...
     >>> groups_if_accepted(fit, ["f", "m"]), groups_if_accepted(str.lower, ["f", "m"])
     ({'sensitive_features': ['f', 'm']}, {})
     """
+    if getattr(method, "__name__", "") != "fit" and _never_needs_group(method):
+        return {}
     return argument_if_accepted(method, "sensitive_features", groups)
+
+
+def _never_needs_group(method: Callable[..., Any]) -> bool:
+    """Whether the class of the method's model, or of a pipeline's last one, states that it predicts
+    without groups. A parameter of that name is True by default.
+    """
+    model: Any = getattr(method, "__self__", None)
+    while hasattr(model, "named_steps"):
+        model = model.steps[-1][1]
+    return getattr(type(model), "needs_group", None) is False
 
 
 def argument_if_accepted(method: Callable[..., Any], name: str, value: Any) -> dict[str, Any]:

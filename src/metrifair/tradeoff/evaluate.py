@@ -25,6 +25,7 @@ from metrifair.figures.utility import (
 )
 from metrifair.metrics.pair import between
 from metrifair.metrics.registry import plug_in_metric
+from metrifair.problem.missing_groups import no_warnings_of_groups
 from metrifair.problem.predictions import class_scores, criterion_scores
 from metrifair.problem.tables import CodedColumn
 from metrifair.support.arrays import Floats
@@ -38,7 +39,9 @@ def predict(model: Any, part: HeldOut) -> Predictions:
     """Scores and decisions of a model; models that need groups receive them."""
 
     def call(method: Any) -> NDArray[Any]:
-        return np.asarray(method(part.X, **groups_if_accepted(method, part.sensitive_features)))
+        groups = groups_if_accepted(method, part.sensitive_features)
+        with no_warnings_of_groups():  # a frontier notes them
+            return np.asarray(method(part.X, **groups))
 
     if part.regression:
         values = call(model.predict).astype(np.float64)

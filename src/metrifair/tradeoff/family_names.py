@@ -16,6 +16,6 @@ AUTO_FAMILIES = (
 )
 """The families of "auto", in the order in which it tries those that suit the data."""
 
-POSTPROCESSORS = ("barycenter", "threshold")
+POSTPROCESSORS = ("barycenter", "thresholds")
 COMMAND_FAMILIES = (*POSTPROCESSORS, "linear", "mlp", "lightgbm", "xgboost")
 """What the command line trains besides "auto": values of --model, and post-processors of it."""

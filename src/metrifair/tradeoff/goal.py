@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from metrifair.errors import DataError
+from metrifair.errors import DataError, Remedy
 from metrifair.figures.certificates import check_confidence
 from metrifair.support.checks import check_number, check_switches
 
@@ -27,8 +27,21 @@ class Goal:
     best_effort: bool = False
 
     def __post_init__(self) -> None:
-        if (self.max_unfairness is None) == (self.min_accuracy is None):
-            raise DataError("select needs exactly one of max_unfairness and min_accuracy")
+        limits = (self.max_unfairness, self.min_accuracy)
+        if limits == (None, None):
+            raise DataError(
+                "or min_accuracy must be given",
+                argument="max_unfairness",
+                received=None,
+                remedy=Remedy("max_unfairness", detail=", the largest gap that you accept"),
+            )
+        if None not in limits:
+            raise DataError(
+                "are alternatives",
+                argument=("max_unfairness", "min_accuracy"),
+                received=limits,
+                remedy=Remedy("min_accuracy", leave_out=True),
+            )
         if self.max_unfairness is not None:
             check_number("max_unfairness", self.max_unfairness, low=0.0, high=1.0)
         if self.min_accuracy is not None:

@@ -703,19 +703,17 @@ def unverifiable_error(limit: float, noise: float, rows: int) -> DataError:
     verify, and how many rows this one takes.
 
     >>> print(unverifiable_error(0.05, 0.1, 400))
-    max_unfairness must be at least 0.100 to be verified with these 400 rows, as groups with equal \
-    distributions differ that much; it takes about 1,600 rows like these, got 0.05; raise the limit, \
-    or pass best_effort=True
+    max_unfairness must be at least 0.100 to be verified with these 400 rows, got 0.05; raise the \
+    limit, or use about 1,600 rows, or pass best_effort=True
     """
-    enough = ""
+    remedies: list[Remedy | str] = ["raise the limit"]
     if limit > 0:
-        enough = f"; it takes about {ceil(rows * (noise / limit) ** 2):,} rows like these"
+        remedies.append(f"use about {ceil(rows * (noise / limit) ** 2):,} rows")
     return DataError(
-        f"must be at least {ceil(1000 * noise) / 1000:.3f} to be verified with these "
-        f"{rows:,} rows, as groups with equal distributions differ that much{enough}",
+        f"must be at least {ceil(1000 * noise) / 1000:.3f} to be verified with these {rows:,} rows",
         argument="max_unfairness",
         received=limit,
-        remedy=["raise the limit", Remedy("best_effort", True)],
+        remedy=[*remedies, Remedy("best_effort", True)],
     )
 
 

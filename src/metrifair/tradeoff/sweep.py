@@ -24,7 +24,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from metrifair.errors import DataError, Diverged
+from metrifair.errors import DataError, Diverged, Remedy
 from metrifair.estimators import FairEstimator, fit_stack
 from metrifair.estimators.settings import check_devices, is_solved
 from metrifair.metrics.registry import MetricLike
@@ -43,6 +43,7 @@ from metrifair.support.checks import (
     last_step,
 )
 from metrifair.support.parallel import is_elsewhere, run_parallel
+from metrifair.tradeoff.family_names import AUTO_FAMILIES
 from metrifair.tradeoff.ledger import fingerprint
 from metrifair.tradeoff.points import Job
 
@@ -673,12 +674,15 @@ class SearchOptions:
         names: Any = self.families
         if names is None:
             return
-        if (
-            not isinstance(names, list | tuple)
-            or not names
-            or not all(isinstance(name, str) for name in names)
-        ):
-            raise DataError("must be None or a list of names", argument="families", received=names)
+        is_list = isinstance(names, list | tuple)
+        if not is_list or not names or not all(isinstance(name, str) for name in names):
+            known = ", ".join(map(repr, AUTO_FAMILIES))
+            raise DataError(
+                f"must be a list of one or more of {known}",
+                argument="families",
+                received=names,
+                remedy=Remedy("families", leave_out=True, detail=" to compare all that fit"),
+            )
 
     @property
     def seed_values(self) -> list[int]:

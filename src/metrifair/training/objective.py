@@ -240,7 +240,7 @@ class Objective:
             yield rows, slopes, center
 
     def _fractions(self, side: Sides) -> list[float]:
-        """The fraction of the rows of either side that a batch stands for."""
+        """The fraction of the rows of either side that a batch represents."""
         if self.estimate == "batch":
             return [1.0, 1.0]
         if self.estimate == "population" or side.fraction is None:

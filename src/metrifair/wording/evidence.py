@@ -24,7 +24,7 @@ from metrifair.auditing.release.evidence_format import (
 from metrifair.auditing.release.releases import LEDGER
 from metrifair.wording.crosswalks import crosswalk_named
 from metrifair.wording.notes import error_texts, note_text
-from metrifair.wording.numbers import listed, points_text
+from metrifair.wording.numbers import listed, part_text, points_text
 from metrifair.wording.provenance import origin_sentences, readme_lines
 from metrifair.wording.rates import NO_VERDICT
 from metrifair.wording.summary import audit_summary
@@ -258,7 +258,8 @@ def verdict_text(checks: Sequence[Check]) -> str:
         sum(check.outcome == outcome for check in completed) for outcome in ("differs", "unchecked")
     )
     if differs:
-        return f"{differs} of {len(completed)} checks found a difference."
+        checked = part_text(differs, len(completed), "checks")
+        return f"{checked} found a difference."
     if unchecked:
         return f"No check found a difference, but {unchecked} of {len(completed)} checks could not be completed."
     agrees = f"The evidence agrees in all {len(completed)} checks."
@@ -343,7 +344,7 @@ def _absent(manifest: Manifest, single: tuple[int, int]) -> list[str]:
         ),
     ]
     if manifest.min_cell == 1:
-        text = f"{single[0]:,} of the {single[1]:,} counts in counts.state are of a single row."
+        text = f"{part_text(*single, 'counts')} in counts.state are of a single row."
         sentences.append(f"{text} With --min-cell, every count is of at least so many rows.")
     if manifest.search == "counted":
         sentences.append(

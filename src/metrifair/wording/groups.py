@@ -10,6 +10,7 @@ from metrifair.wording.numbers import (
     confidence_text,
     count_text,
     figure_text,
+    part_text,
     percent_text,
     points_text,
     quoted,
@@ -107,8 +108,8 @@ def _protected_sentence(record: SearchRecord) -> list[str]:
     only = sum(_is_protected_only(group) for group in record.worse)
     some = sum(group.is_protected for group in record.worse)
     sentence = (
-        f"{only:,} of the {len(record.worse):,} {_are(only)} of protected attributes alone, and "
-        f"{some:,} {'has' if some == 1 else 'have'} at least one."
+        f"{part_text(only, len(record.worse), 'groups')} {_are(only)} of protected attributes "
+        f"alone, and {some:,} {'has' if some == 1 else 'have'} at least one."
     )
     return [sentence]
 

@@ -237,6 +237,17 @@ def count_text(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def part_text(part: int, whole: int, nouns: str) -> str:
+    """How many of several things, as the subject of a sentence.
+
+    >>> part_text(2, 3, "gaps"), part_text(3, 3, "gaps"), part_text(2, 2, "gaps")
+    ('2 of the 3 gaps', 'All 3 gaps', 'Both gaps')
+    """
+    if part < whole or whole == 1:
+        return f"{part:,} of the {whole:,} {nouns}"
+    return f"Both {nouns}" if whole == 2 else f"All {whole:,} {nouns}"
+
+
 def quoted(name: str) -> str:
     """A group's name in quotation marks."""
     return f"“{name}”"

@@ -29,13 +29,14 @@ JUSTIFICATION = "justification"
 
 class StandardWords(NamedTuple):
     """The title of a standard (``rates_title`` fills it in), its description, the facts that only
-    the user can give, and the document behind it.
+    the user can give, the document behind it, and the title of the page.
     """
 
     title: str
     about: str
     fields: tuple[str, ...] = ()
     source: Source | None = None
+    page_title: str = "Selection rates and impact ratios"
 
 
 STANDARD_WORDS = {
@@ -66,6 +67,7 @@ STANDARD_WORDS = {
             date="2026-11-17",
             limits="The official publication was not read.",
         ),
+        page_title="Bias audit under New York City Local Law 144",
     ),
     "four-fifths": StandardWords(
         "Selection rates relative to the highest (Uniform Guidelines, 29 CFR 1607.4 D)",

@@ -24,6 +24,7 @@ from metrifair.wording.numbers import (
     confidence_text,
     count_text,
     figure_text,
+    part_text,
     percent_text,
     points_text,
     quoted,
@@ -266,9 +267,8 @@ def _significance(compared: Sequence[Finding], record: AuditRecord) -> list[str]
     if number == 1:
         return [f"The {weighted}gap is statistically significant{how}."]
     verb = "is" if significant == 1 else "are"
-    return [
-        f"{significant:,} of the {number:,} {weighted}gaps {verb} statistically significant{how}."
-    ]
+    gaps = part_text(significant, number, f"{weighted}gaps")
+    return [f"{gaps} {verb} statistically significant{how}."]
 
 
 def _decisions(record: AuditRecord) -> list[str]:

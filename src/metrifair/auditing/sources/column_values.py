@@ -104,7 +104,7 @@ def _number_remedy(role: str, column: pl.Series, invalid: pl.Series) -> Remedies
     if role == "score":
         return [
             "correct these values",
-            Remedy("missing", detail=" if they stand for missing values"),
+            Remedy("missing", detail=" if they mark missing values"),
         ]
     return Remedy("replace", dict.fromkeys(words, ...), " with the number of each")
 
