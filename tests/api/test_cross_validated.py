@@ -72,6 +72,11 @@ def test_the_default_predicts_without_the_group() -> None:
     assert aware.frontier_.chosen.needs_group
     groups = {"sensitive_features": given["sensitive_features"]}
     assert aware.predict_proba(given["X"], **groups).shape == (600, 2)
+    right = aware.predict(given["X"], **groups) == given["y"]
+    assert aware.score(given["X"], given["y"], **groups) == pytest.approx(right.mean())
+    weight = np.arange(600.0)
+    weighted = aware.score(given["X"], given["y"], **groups, sample_weight=weight)
+    assert weighted == pytest.approx(np.average(right, weights=weight))
     with pytest.raises(DataError, match="sensitive_features"):
         aware.predict(given["X"])
 

@@ -105,7 +105,7 @@ def test_a_page_without_drawings_has_no_script(name: str, tmp_path: Path) -> Non
 def test_the_page_of_a_standard_says_what_it_is(tmp_path: Path) -> None:
     found = audit(None, [0, 1, 1, 1], sensitive_features=list("aabb"), random_state=0)
     for standard, title in (
-        ("ll144", "Bias audit under New York City Local Law 144"),
+        ("ll144", "Figures for a bias audit under New York City Local Law 144"),
         ("four-fifths", "Selection rates and impact ratios"),
     ):
         path = tmp_path / f"{standard}.html"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -17,6 +17,7 @@ from metrifair.api.loading import save
 from metrifair.errors import DataError, Remedy
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.estimators.class_labels import check_class_labels
+from metrifair.estimators.scoring import quality
 from metrifair.figures.utility import UtilityLike
 from metrifair.metrics.registry import MetricLike
 from metrifair.problem.criteria import Criterion
@@ -251,6 +252,33 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
         result: NDArray[Any] = method(X, **groups)
         return result
 
+    def score(
+        self,
+        X: Table,
+        y: Table,
+        *,
+        sensitive_features: Table | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Accuracy of the predictions, or R² of a regressor's.
+
+        Parameters
+        ----------
+        X, y : array-like or table
+            Features and labels or targets, as in ``fit``.
+        sensitive_features : array of shape (n,) or table, default=None
+            The group of each sample, if the chosen model needs it (``needs_group=None`` or True).
+        sample_weight : array-like of shape (n,), default=None
+            Weight of each sample.
+
+        Returns
+        -------
+        float
+            The accuracy, or R².
+        """
+        predicted = self.predict(X, sensitive_features=sensitive_features)
+        return quality(self, y, predicted, sample_weight)
+
     def save(self, path: PathLike) -> None:
         """Write the chosen model to a file, which ``metrifair.load`` reads without running code.
 
@@ -359,6 +387,8 @@ class FairClassifierCV(ClassifierMixin, _CrossValidated):  # type: ignore[misc]
 
     pos_label: object = None
 
+    score = _CrossValidated.score  # not that of the mixin, which passes no groups
+
     @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Table, *, sensitive_features: Table | None = None) -> NDArray[Any]:
         """Predict the probability of each class.
@@ -454,3 +484,5 @@ class FairRegressorCV(RegressorMixin, _CrossValidated):  # type: ignore[misc]
 
     _plain = FairRegressor
     _default_utility = "r2"
+
+    score = _CrossValidated.score  # as above

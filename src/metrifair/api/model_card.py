@@ -176,10 +176,10 @@ def to_card(
     _check_names("tags", tags)
     _check_fitted(model)
     search = _search(model)
-    if frontier is None and search is not None:
+    if search is not None and frontier is None:
         frontier = search.frontier_
-    if search is model:
-        model = model.estimator_
+    if search is not None and search is model:
+        model = search.estimator_
     inner = _last(model)
     about = f" for {model.target}" if isinstance(model, TableModel) else ""
     title = title or f"{type(inner).__name__}{about}"

@@ -11,12 +11,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone, is_regressor
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_consistent_length, column_or_1d, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter, validate_data
 
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.estimators import FairClassifier, FairRegressor
+from metrifair.estimators.scoring import quality
 from metrifair.problem.clusters import cluster_folds
 from metrifair.problem.missing_groups import no_warnings_of_groups
 from metrifair.problem.tables import Table, as_labels, take_rows, unmasked
@@ -214,11 +214,7 @@ class Postprocessor(BaseEstimator):
             The accuracy, or R².
         """
         predicted = self.predict(X, sensitive_features=sensitive_features)
-        if is_regressor(self):
-            quality = r2_score(y, predicted, sample_weight=sample_weight)
-        else:
-            quality = accuracy_score(y, predicted, sample_weight=sample_weight)
-        return float(quality)
+        return quality(self, y, predicted, sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         """Tags of a wrapper whose base validates the features; the default model takes no

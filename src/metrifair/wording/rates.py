@@ -67,7 +67,7 @@ STANDARD_WORDS = {
             date="2026-11-17",
             limits="The official publication was not read.",
         ),
-        page_title="Bias audit under New York City Local Law 144",
+        page_title="Figures for a bias audit under New York City Local Law 144",
     ),
     "four-fifths": StandardWords(
         "Selection rates relative to the highest (Uniform Guidelines, 29 CFR 1607.4 D)",
