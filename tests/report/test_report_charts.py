@@ -34,6 +34,11 @@ def test_shares_that_are_not_numbers_are_passed_over():
     assert widest_gap(Curves([0, 1], {}, {"a": [math.nan] * 2, "b": [0, 1]})) is None
 
 
+def test_the_gap_of_equal_groups_names_two_of_them():
+    gap = widest_gap(Curves([0, 1], {}, {"a": [0, 1], "b": [0, 1]}))
+    assert (gap.size, {gap.lower, gap.upper}) == (0, {"a", "b"})
+
+
 def test_thinning_keeps_both_ends_and_the_widest_gap():
     curves = curves_of(0.3, ("a", "b", "c"), size=2000)
     few = thin_curves(curves, 60)
