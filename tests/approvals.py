@@ -10,7 +10,17 @@ import difflib
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.surfaces import audits, commands, errors, frontiers, notes, pages, results
+from tests.surfaces import (
+    audits,
+    commands,
+    errors,
+    evidence,
+    frontiers,
+    notes,
+    pages,
+    results,
+    words,
+)
 
 FOLDER = Path(__file__).parent / "approved"
 HOW_TO_APPROVE = "If every change is meant, run `make approve` and commit the files."
@@ -23,11 +33,13 @@ SURFACES: dict[str, Callable[[], dict[str, str]]] = {
     "command-output": commands.output_texts,
     "command-training": commands.training_texts,
     "errors": errors.texts,
+    "evidence": evidence.texts,
     "frontiers": frontiers.texts,
     "frontier-notes": notes.frontier_texts,
     "frontier-page": pages.frontier_texts,
     "model-card": frontiers.card_texts,
     "results": results.texts,
+    "words": words.texts,
 }
 """Surfaces by name: a function that returns the texts of the surface, each with a title."""
 

@@ -10,7 +10,8 @@ from tests.approvals import FOLDER, SURFACES, approved, difference, rendered
 @pytest.mark.parametrize("surface", SURFACES)
 def test_a_surface_says_what_was_approved(surface: str) -> None:
     changes = difference(surface, rendered(SURFACES[surface]()))
-    assert not changes, f"\n{changes}"
+    if changes:
+        pytest.fail(changes, pytrace=False)
 
 
 @pytest.mark.parametrize("surface", SURFACES)

@@ -12,6 +12,19 @@ from tests.surfaces.rows import QUICK, people, table
 
 ROWS = people()
 SEX = {"sex": ROWS.sex}
+KNOWN = np.where(np.arange(400) % 2 == 0, ROWS.sex, None)
+
+
+def probabilities(sure: float = 0.75, **options: Any) -> GroupProbabilities:
+    """Probabilities of both groups: that of the true one is always the same."""
+    is_man = ROWS.sex == "men"
+    table = {
+        "men": np.where(is_man, sure, 1 - sure),
+        "women": np.where(is_man, 1 - sure, sure),
+    }
+    return GroupProbabilities(table, attribute="sex", source="names", **options)
+
+
 KINDS: dict[str, dict[str, Any]] = {
     "probabilities with labels": {"y_true": ROWS.outcome},
     "probabilities without labels": {"y_true": None},
@@ -80,14 +93,33 @@ KINDS: dict[str, dict[str, Any]] = {
     },
     "probabilities of groups": {
         "y_true": None,
-        "sensitive_features": GroupProbabilities(
-            {
-                "men": np.where(ROWS.sex == "men", 0.75, 0.25),
-                "women": np.where(ROWS.sex == "men", 0.25, 0.75),
-            },
-            attribute="sex",
-            source="names",
-        ),
+        "sensitive_features": probabilities(),
+    },
+    "probabilities of groups, with known groups": {
+        "y_true": None,
+        "sensitive_features": probabilities(known_groups=KNOWN),
+    },
+    "probabilities of groups, with cells": {
+        "y_true": None,
+        "sensitive_features": probabilities(cells=ROWS.region),
+    },
+    "probabilities of groups, with labels": {
+        "y_true": ROWS.outcome,
+        "sensitive_features": probabilities(with_labels="included"),
+        "control_features": {"region": ROWS.region},
+    },
+    "probabilities of groups that say little": {
+        "y_true": None,
+        "sensitive_features": probabilities(sure=0.5625),
+    },
+    "observed groups that can be wrong": {
+        "y_true": None,
+        "sensitive_features": probabilities(sure=1.0, confusion=[[0.875, 0.125], [0.125, 0.875]]),
+    },
+    "groups without a difference": {
+        "y_true": None,
+        "y_pred": np.repeat(ROWS.score[:200], 2),
+        "sensitive_features": {"side": ["left", "right"] * 200},
     },
     "two models": {
         "y_true": ROWS.outcome,
@@ -105,6 +137,7 @@ def texts() -> dict[str, str]:
         "counts": str(_counts().audit(options=QUICK)),
         "counts without small cells": str(_counts().without(40).audit(options=QUICK)),
         "a search for groups": _with_groups(),
+        **findings(),
     }
 
 
@@ -126,3 +159,20 @@ def _with_groups() -> str:
     result = audit(ROWS.outcome, ROWS.score, sensitive_features=SEX, options=QUICK)
     found = find_groups(ROWS.outcome, ROWS.score, {"sex": ROWS.sex, "region": ROWS.region})
     return str(result.with_groups(found))
+
+
+def findings() -> dict[str, str]:
+    """The sentences of single findings: of each distance, and of a numeric attribute."""
+    metrics = ["energy", "kolmogorov", "wasserstein", "cramer", "lp", "mmd", "total_variation"]
+    names = {"sensitive_features": SEX, "metrics": metrics, "options": QUICK}
+    numbers = {"sensitive_features": {"age": ROWS.age}, "continuous": ["age"], "options": QUICK}
+    results = {
+        "groups": audit(None, ROWS.score, **names),
+        "decisions": audit(None, (ROWS.score > 0.5).astype(int), **names),
+        "a number": audit(None, ROWS.score, **numbers),
+    }
+    return {
+        f"finding of {kind}: {finding.metric}": "\n".join(result.describe(finding))
+        for kind, result in results.items()
+        for finding in result.findings
+    }

@@ -7,12 +7,12 @@ import re
 import metrifair
 
 ORIGIN = {
-    r"metrifair \d[^|<\n]*?numpy [\d.]+": "VERSIONS",
+    r"metrifair \d[^|<]{1,150}?numpy [\d.]+": "VERSIONS",
     re.escape(metrifair.__version__): "VERSION",
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC": "TIME",
     r"(?<=PLATFORM\n)  .+": "  THIS MACHINE",
     r"\b[0-9a-f]{64}\b": "SHA256",
-    r"[\d,]+(?= figures of audit)": "ALL",
+    r"[\d,]+(?= figures of \w+\.json)": "ALL",
 }
 
 

@@ -1,15 +1,11 @@
-"""The text of results beside audits and frontiers, and the README of evidence."""
+"""The text of results beside audits and frontiers."""
 
 from __future__ import annotations
-
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from metrifair import Audit, AuditState, audit, compare, find_groups, monitor
-from metrifair.evidence import refute_linear, verify
-from tests.surfaces.origins import without_origin
+from metrifair.evidence import refute_linear
 from tests.surfaces.rows import GRID, QUICK, Rows, people
 
 ROWS = people()
@@ -18,7 +14,7 @@ TABLE = {"sex": ROWS.sex, "region": ROWS.region}
 
 def texts() -> dict[str, str]:
     """What ``print`` shows of each kind of result."""
-    return comparisons() | series() | rate_tables() | searches() | by_group() | evidence()
+    return comparisons() | series() | rate_tables() | searches() | by_group()
 
 
 def audit_of(rows: Rows, shift: int = 0) -> Audit:
@@ -36,7 +32,35 @@ def comparisons() -> dict[str, str]:
         "comparison: the same rows, larger gaps": str(compare(fairer, old)),
         "comparison: other rows": str(compare(old, later)),
         "comparison: equal audits": str(compare(old, old)),
+        "comparison: clusters": str(compare(of_clusters(ROWS), of_clusters(people(seed=1)))),
+        "comparison: few rows of a group": str(compare(of_few(ROWS), of_few(people(seed=1)))),
+        "comparison: other groups": str(compare(of_regions(ROWS), of_regions(ROWS, "east"))),
     }
+
+
+def of_clusters(rows: Rows) -> Audit:
+    """An audit whose rows are two for each person."""
+    persons = {"person": np.arange(len(rows.score)) // 2}
+    return audit(
+        rows.outcome,
+        rows.score,
+        sensitive_features={"sex": rows.sex},
+        clusters=persons,
+        options=QUICK,
+    )
+
+
+def of_few(rows: Rows) -> Audit:
+    """An audit of a small group, and of one whose name says that it is not known."""
+    sex = np.where(np.arange(len(rows.sex)) < 20, "diverse", rows.sex)
+    sex = np.where(np.arange(len(rows.sex)) > 340, "Unknown", sex)
+    return audit(None, rows.score, sensitive_features={"sex": sex}, options=QUICK)
+
+
+def of_regions(rows: Rows, west: str = "west") -> Audit:
+    """An audit by region, one of which may have another name."""
+    region = np.where(rows.region == "west", west, rows.region)
+    return audit(None, rows.score, sensitive_features={"region": region}, options=QUICK)
 
 
 def series() -> dict[str, str]:
@@ -54,8 +78,20 @@ def series() -> dict[str, str]:
         "monitoring: no change": str(monitor(calm, options=QUICK)),
         "monitoring: a change": str(monitor(changed, options=QUICK)),
         "monitoring: counts": str(monitor(counts, options=QUICK)),
+        "monitoring: clusters": str(monitor([of_clusters(month) for month in months])),
+        "monitoring: few rows of a group": str(monitor([of_few(month) for month in months])),
+        "monitoring: a group appears": str(
+            monitor([of_regions(months[0], "east"), *map(of_regions, months[1:])])
+        ),
+        "monitoring: one group is not known": str(monitor([_unknown(month) for month in months])),
         "counts": repr(counts[0]),
     }
+
+
+def _unknown(rows: Rows) -> Audit:
+    """An audit of two groups, one of which is not known."""
+    sex = np.where(rows.sex == "men", "Unknown", rows.sex)
+    return audit(None, rows.score, sensitive_features={"sex": sex}, options=QUICK)
 
 
 def rate_tables() -> dict[str, str]:
@@ -102,25 +138,16 @@ def by_group() -> dict[str, str]:
         "linear models: excluded": str(
             refute_linear(features, ROWS.outcome, max_risk=0.25, **limits)
         ),
+        "linear models: few rows": str(
+            refute_linear(
+                features[:40],
+                ROWS.outcome[:40],
+                max_risk=0.5,
+                max_gap=0.125,
+                sensitive_features=ROWS.sex[:40],
+            )
+        ),
         "linear models: not excluded": str(
             refute_linear(features, ROWS.outcome, max_risk=0.75, **limits)
         ),
-    }
-
-
-def evidence() -> dict[str, str]:
-    """The README of evidence whose small cells are withheld, and its verification."""
-    region = np.where(np.arange(len(ROWS.score)) < 12, "islands", ROWS.region)
-    result = audit(ROWS.outcome, ROWS.score, sensitive_features={"region": region}, options=QUICK)
-    with TemporaryDirectory() as name:
-        folder = Path(name, "evidence")
-        result.to_evidence(folder, min_cell=10, pdf=False)
-        readme = (folder / "README.txt").read_text()
-        agreement = str(verify(folder))
-        (folder / "README.txt").write_text(readme.replace("gap", "gain"))
-        disagreement = str(verify(folder))
-    return {
-        "evidence: README": without_origin(readme),
-        "evidence: verified": without_origin(agreement),
-        "evidence: changed afterwards": without_origin(disagreement),
     }
