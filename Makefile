@@ -57,6 +57,8 @@ format: .venv/installed
 
 approve: .venv/installed
 	$(BIN)/python -m tests.approvals
+	rm -f tests/approved/refusals.txt
+	METRIFAIR_APPROVE=1 $(BIN)/python -m pytest -p no:cacheprovider -m refusal tests
 
 test: .venv/installed
 	$(BIN)/ruff format --check --quiet .

@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks import groups as simulated
 from metrifair import DataError, find_groups
+from tests.refusals import Refusals
 
 
 def meets(condition: Any, column: Any) -> Any:
@@ -294,9 +295,9 @@ def test_the_positive_label_of_an_outcome_without_labels_changes_nothing(outcome
     assert error.value.argument == "pos_label"
 
 
-def test_a_column_of_ids_has_too_many_values() -> None:
+def test_a_column_of_ids_has_too_many_values(refused: Refusals) -> None:
     X = {"id": np.repeat(np.arange(150), 40).astype(str)}
-    with pytest.raises(DataError, match="id has 150 values with at least 30 rows"):
+    with refused(DataError):
         find_groups(None, np.ones(6_000), X)
 
 

@@ -72,6 +72,21 @@ AUDIT_NOTES: list[tuple[str, dict[str, Any]]] = [
     ("few_effective_rows", {"pairs": PAIRS[:1], "fewest": 5}),
 ]
 
+EXCLUDED = {
+    "one reason": {"missing_label": 3},
+    "several reasons": {"missing_score": 2, "missing_weight": 1},
+    "counts": {"unusable": 3},
+}
+AUDIT_NOTES += [
+    ("undetectable_gaps", {"pairs": [["a", "b", "label=1"], ["a", "c", "label=1"]], "gap": 0.2}),
+    *(("left_out_rows", {"rows": 3, "reasons": reasons}) for reasons in EXCLUDED.values()),
+    (
+        "unknown_name",
+        {"attribute": "sex", "group": "NA", "rows": 64, "of": 2344, "in_tables": False},
+    ),
+    ("weighted_rows", {"in_memory": False}),
+]
+
 FEW = {
     "group": "north",
     "attribute": "region",
@@ -112,6 +127,7 @@ FRONTIER_NOTES: list[tuple[str, dict[str, Any]]] = [
         {"groups": [{**FEW, "part": "test", "rows": 1, "within": "age 18"}], "left_out": True},
     ),
     ("chance", {"unfairness": 0.1993, "comparisons": 1}),
+    ("chance", {"unfairness": 0.1993, "comparisons": 7}),
     ("overfit", {**OVERFIT, "training": 0.018, "left_out": 0.15}),
     ("overfit", {**OVERFIT, "family": "linear", "training": 0.018, "left_out": 0.15}),
     ("constant_models", {"family": "linear", "strengths": [0, 1, 10], "constant": [1]}),

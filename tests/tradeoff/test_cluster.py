@@ -23,6 +23,7 @@ from metrifair import FairClassifier, Frontier
 from metrifair.errors import DataError
 from tests.frontier_parts import outcomes_of
 from tests.one_split import frontier
+from tests.refusals import Refusals
 from tests.seams.support import run_parallel
 
 # trained for a moment
@@ -236,9 +237,6 @@ def test_devices_that_there_are_not_are_refused(devices: Any, message: str) -> N
         front(OURS, devices=devices)
 
 
-def test_devices_are_for_stacks(tmp_path: Path) -> None:
-    with pytest.raises(
-        DataError,
-        match="devices share the strengths of FairClassifier and FairRegressor, got a Logged",
-    ):
+def test_devices_are_for_stacks(tmp_path: Path, refused: Refusals) -> None:
+    with refused(DataError):
         front(Logged(str(tmp_path / "log")), devices=["cpu", "cpu"])
