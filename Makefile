@@ -1,4 +1,4 @@
-# Every command builds .venv first, from constraints.txt; nothing else on the machine is touched.
+# Every command first installs what it needs into .venv, from constraints.txt; nothing else on the machine is touched.
 PYTHON ?= python3
 BIN := .venv/bin
 # One thread per process: with both cores busy, two threads each run many times slower.
@@ -8,6 +8,7 @@ export PYTHONHASHSEED := 0
 # modules on one core, most of which nobody imports.
 export PYTHONDONTWRITEBYTECODE :=
 PIP := -m pip install --quiet --disable-pip-version-check
+COMPILE := $(BIN)/python -W ignore -m compileall -qq -j 2 .venv/lib || true  # here: their warnings would fail tests
 # Neighbors stay in one process, and what they share is made once; who is done first takes from the other.
 PYTEST := -m pytest -n 2 --dist worksteal
 
@@ -34,8 +35,15 @@ help:
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "metrifair needs Python 3.11 or later")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python $(PIP) --no-compile -c constraints.txt -e ".[all,dev]"
-	$(BIN)/python -W ignore -m compileall -qq -j 2 .venv/lib || true  # here: their warnings would fail tests
+	$(BIN)/python $(PIP) --no-compile -c constraints.txt -e ".[test]"
+	$(COMPILE)
+	touch $@
+
+# What the types, the other tests and the site need besides: a third of all packages, which nobody waits for before
+# make demo or make test.
+.venv/complete: .venv/installed
+	$(BIN)/python $(PIP) --no-compile -c constraints.txt -e ".[dev]"
+	$(COMPILE)
 	touch $@
 
 demo: .venv/installed
@@ -45,7 +53,7 @@ data: .venv/installed
 	$(BIN)/python -c 'import sys; from metrifair import datasets; \
 		[datasets.load(name, data_home=sys.argv[1]) for name in datasets.names()]' $(DATA)
 
-lint: .venv/installed
+lint: .venv/complete
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -55,7 +63,7 @@ format: .venv/installed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-approve: .venv/installed
+approve: .venv/complete
 	$(BIN)/python -m tests.approvals
 	rm -f tests/approved/refusals.txt
 	METRIFAIR_APPROVE=1 $(BIN)/python -m pytest -p no:cacheprovider -m refusal tests
@@ -71,13 +79,13 @@ test-all: test
 
 # And a tenth of the slow tests: another one for each commit, the same whenever the seed is given again.
 SEED ?= $(shell git rev-parse --short HEAD 2>/dev/null || date +%F)
-extended: .venv/installed
+extended: .venv/complete
 	$(BIN)/python $(PYTEST) -m "extended and not slow or rotated" --slow-seed=$(SEED)
 
 # Programs of docs/other-tools.md, and clusters that joblib and narwhals know: a minute of installation that no other
 # command needs.
 OTHER_TOOLS := accelerate huggingface_hub lightning optuna pyspark ray skorch
-test-slow: .venv/installed
+test-slow: .venv/complete
 	$(BIN)/python $(PIP) --no-compile -c constraints.txt $(OTHER_TOOLS)
 	METRIFAIR_EXPLORE=1 $(BIN)/python $(PYTEST) -m slow
 # Two that skip elsewhere: what they ask for changes SciPy for all others, or is one of those tools.
@@ -87,7 +95,7 @@ test-slow: .venv/installed
 # Nothing of ours may be importable there but the wheel: python -I ignores the folder it is run from. Each part says
 # which packages it came with, and how much they take on the disk.
 WHEEL = $$(ls build/wheel/*.whl)
-test-install: .venv/installed
+test-install: .venv/complete
 	rm -rf build/wheel build/empty build/training
 	$(BIN)/python -m build --wheel --no-isolation --outdir build/wheel . >/dev/null
 	$(PYTHON) -m venv --without-pip build/empty
@@ -103,7 +111,7 @@ test-install: .venv/installed
 CORE_TESTS := $(addprefix tests/,metrics/test_closed_forms.py metrics/test_line.py metrics/test_energy.py \
 	metrics/test_unbiased.py metrics/test_registry.py baselines/test_xian.py problem/test_cells.py \
 	training/test_adam.py training/test_models.py training/test_objective.py figures/test_certificates.py figures/test_utility.py)
-test-lowest: .venv/installed
+test-lowest: .venv/complete
 	rm -rf build/wheel build/lowest
 	$(BIN)/python -m build --wheel --no-isolation --outdir build/wheel . >/dev/null
 	$(PYTHON) -m venv build/lowest
@@ -113,19 +121,19 @@ test-lowest: .venv/installed
 	build/lowest/bin/python -m pytest -p no:cacheprovider -q -m "not slow" $(CORE_TESTS)
 
 # Everything anew, so that no page shows what an older version said; warnings are errors; then the built pages are tested.
-docs: .venv/installed
+docs: .venv/complete
 	rm -rf docs/_build docs/gallery docs/reference/generated
 	$(BIN)/sphinx-build -q -j 2 -W --keep-going docs docs/_build/html
 	METRIFAIR_SITE=docs/_build/html $(BIN)/python $(PYTEST) tests/site $(wildcard docs/*.md docs/tutorials/*.md docs/concepts/*.md)
 	@echo "open docs/_build/html/index.html"
 
-bench: .venv/installed
+bench: .venv/complete
 	$(BIN)/python -m benchmarks
 
-mutate: .venv/installed
+mutate: .venv/complete
 	$(BIN)/python -m benchmarks.mutate $(ROOM) $(OPTIONS)
 
-reproduce: .venv/installed
+reproduce: .venv/complete
 	$(BIN)/python -m experiments $(NAME) $(OPTIONS)
 
 clean:

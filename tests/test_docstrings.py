@@ -15,6 +15,8 @@ from numpydoc.validate import validate
 import metrifair
 from metrifair import metrics, postprocessing
 
+pytestmark = pytest.mark.extended  # numpydoc is in the extra dev
+
 WANTED = {
     "GL08": "a docstring",
     "SS03": "a summary that ends with a full stop",

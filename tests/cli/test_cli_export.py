@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import polars as pl
+import pytest
 from refusals import refusal
 from sklearn.pipeline import make_pipeline
 
 from metrifair import AuditState, FairRegressor, TableEncoder, load, save
+
+pytestmark = pytest.mark.extended  # onnxruntime is in the extra dev
 
 
 def test_a_trained_model_says_in_onnx_what_predict_says(

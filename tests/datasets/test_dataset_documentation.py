@@ -8,6 +8,8 @@ import pytest
 
 from metrifair import datasets
 
+pytestmark = pytest.mark.extended  # numpydoc is in the extra dev
+
 validate = pytest.importorskip("numpydoc.validate").validate
 
 # missing docstring, parameters that are undocumented, unknown, in another order or without a

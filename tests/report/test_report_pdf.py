@@ -19,6 +19,8 @@ from tests.refusals import Refusals
 from tests.seams.api import RateTable
 from tests.seams.report import find_browser, pdf
 
+pytestmark = pytest.mark.extended
+
 pypdf = pytest.importorskip("pypdf", reason="pypdf is in the extra dev")
 
 
@@ -51,7 +53,6 @@ def hiring_rates(folder: Path) -> RateTable:
     return found.rates("ll144")
 
 
-@pytest.mark.extended
 @pytest.mark.usefixtures("browser")
 def test_the_tables_of_a_standard_fill_at_most_two_pages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -92,7 +93,6 @@ def test_the_tables_of_a_standard_fill_at_most_two_pages(
         assert word not in text
 
 
-@pytest.mark.extended
 @pytest.mark.usefixtures("browser")
 def test_details_stand_behind_the_tables(tmp_path: Path) -> None:
     rates = hiring_rates(tmp_path)
@@ -107,7 +107,6 @@ def test_details_stand_behind_the_tables(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.extended
 @pytest.mark.usefixtures("browser")
 def test_printed_pages_unfold_every_note(tmp_path: Path) -> None:
     """Four attributes with a group called NA are four notes, of which the page shows three and

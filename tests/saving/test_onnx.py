@@ -37,10 +37,11 @@ from tests.refusals import Refusals
 from tests.seams.estimators import TableModel
 from tests.seams.saving import make_forest, onnx_model
 
-# trained for a moment
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:(the model predicts the same|.*models are constant)"
-)
+pytestmark = [
+    pytest.mark.extended,  # onnxruntime is in the extra dev
+    # trained for a moment
+    pytest.mark.filterwarnings("ignore:(the model predicts the same|.*models are constant)"),
+]
 
 N = 200
 RNG = np.random.default_rng(0)

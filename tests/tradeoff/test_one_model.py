@@ -447,6 +447,28 @@ def test_constant_fold_models_say_nothing_of_one_that_is_not(refused: Refusals) 
         only.select(max_unfairness=0.5)
 
 
+def test_a_seed_that_was_passed_over_leaves_the_others_of_its_strength() -> None:
+    class UnlikeWithOneSeed(ScoresOf):
+        """Without a penalty and with seed 0, much more certain if trained on all rows."""
+
+        def __init__(self, strength: float = 0.0, *, random_state: Any = None) -> None:
+            super().__init__(strength)
+            self.random_state = random_state
+
+        def predict_proba(self, X: Any) -> np.ndarray:
+            score = self.model_.predict_proba(X)[:, 1]
+            if self.strength == 0 and self.random_state == 0 and self.rows_ == len(Y):
+                score = (score > 0.5) * 0.8 + 0.1
+            return np.c_[1 - score, score]
+
+    found = made(UnlikeWithOneSeed(), strengths=[0.0, 1.0], search=SearchOptions(seeds=2))
+    found.select(max_unfairness=0.95)
+    (note,) = found.record.choice_notes
+    assert (note.facts["value"], note.facts["seed"]) == (0.0, 0)
+    compared = {(job.value, job.seed) for job in found.view().gaps_with_allowance}
+    assert compared == {(0.0, 1), (1.0, 0), (1.0, 1)}
+
+
 def test_the_next_feasible_configuration_is_delivered_with_a_note() -> None:
     class Unlike(ScoresOf):
         """Without a penalty, much more certain if trained on all rows."""

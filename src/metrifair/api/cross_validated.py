@@ -26,7 +26,7 @@ from metrifair.saving.modelfile import PathLike
 from metrifair.support.checks import groups_if_accepted
 from metrifair.tradeoff.frontier import FrontierRequest
 from metrifair.tradeoff.goal import Goal
-from metrifair.tradeoff.sweep import SearchOptions
+from metrifair.tradeoff.sweep import SearchOptions, search_options
 
 
 def _has(method: str) -> Any:
@@ -117,6 +117,7 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
             best_effort=self.best_effort,
         )
         self._check(y)
+        search = self._search
         if sensitive_features is None:
             weight: Any = sample_weight
             self.estimator_ = self._without_groups().fit(X, y, sample_weight=weight)
@@ -136,10 +137,10 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
                 criterion=self.criterion,
                 pos_label=getattr(self, "pos_label", None),  # a regressor has none
                 random_state=self.random_state,
-                search=self._search,
+                search=search,
                 limit=None if self.best_effort else self.max_unfairness,
             )
-            self.frontier_ = requested_frontier(request, self._search)
+            self.frontier_ = requested_frontier(request, search)
             self.estimator_ = self.frontier_.select(
                 max_unfairness=self.max_unfairness,
                 needs_group=self.needs_group,
@@ -154,9 +155,7 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _check(self, y: Table) -> None:
-        """Raise an error for families that are no list, options that are none, and numbers where
-        labels are predicted.
-        """
+        """Raise an error for families that are no list, and for numbers where labels are predicted."""
         is_auto = isinstance(self.families, str) and self.families == "auto"
         is_list = isinstance(self.families, Sequence) and not isinstance(self.families, str)
         if not is_auto and not is_list:
@@ -164,10 +163,6 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
                 'must be "auto" or a list of names such as ["linear"]',
                 argument="families",
                 received=self.families,
-            )
-        if not isinstance(self.search, SearchOptions | None):
-            raise DataError(
-                "must be None or SearchOptions(...)", argument="search", received=self.search
             )
         labels = np.asarray(y)
         is_number = labels.dtype.kind == "f" and bool(np.isfinite(labels).all())
@@ -194,7 +189,7 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
     def _search(self) -> SearchOptions:
         families = None if isinstance(self.families, str) else list(self.families)
         return replace(
-            self.search or SearchOptions(),
+            search_options(self.search),
             families=families,
             needs_group=self.needs_group is not False,
             metric=self.metric,

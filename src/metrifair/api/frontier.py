@@ -29,7 +29,7 @@ from metrifair.tradeoff.goal import Goal
 from metrifair.tradeoff.points import Job, Outcome, Point  # noqa: F401  # Job and Outcome: for the examples
 from metrifair.tradeoff.record import FrontierRecord
 from metrifair.tradeoff.result import TradeOff
-from metrifair.tradeoff.sweep import SearchOptions
+from metrifair.tradeoff.sweep import SearchOptions, search_options
 from metrifair.wording.frontier import choice_warning, headline, note_text, note_texts, summary
 from metrifair.wording.frontier_tables import point_table
 from metrifair.wording.frontier_view import FrontierView
@@ -190,7 +190,7 @@ def frontier(
         criterion=criterion,
         pos_label=pos_label,
         random_state=random_state,
-        search=SearchOptions() if search is None else search,
+        search=search_options(search),
     )
     return requested_frontier(request, search)
 

@@ -175,9 +175,10 @@ def to_card(
     _check_names("datasets", datasets)
     _check_names("tags", tags)
     _check_fitted(model)
-    if frontier is None:
-        frontier = _own_frontier(model)
-    if isinstance(model, FairClassifierCV | FairRegressorCV):
+    search = _search(model)
+    if frontier is None and search is not None:
+        frontier = search.frontier_
+    if search is model:
         model = model.estimator_
     inner = _last(model)
     about = f" for {model.target}" if isinstance(model, TableModel) else ""
@@ -308,9 +309,11 @@ def _check_names(name: str, value: Any) -> None:
 
 def _check_fitted(model: Any) -> None:
     """Raise a DataError unless the model, or its last step, is fitted."""
-    fitted = any(hasattr(item, "n_features_in_") for item in (model, _last(model)))
+    search = _search(model)
+    parts = (model, _last(model)) if search is None else (search,)
+    fitted = any(hasattr(part, "n_features_in_") for part in parts)
     if not hasattr(model, "predict") or not fitted:
-        raise DataError(f"model must be a fitted model, got {type(model).__name__}")
+        raise DataError(f"model must be a fitted model, got {type(parts[-1]).__name__}")
 
 
 def _class_facts(inner: Any) -> dict[str, object]:
@@ -396,20 +399,20 @@ def _delivered(model: Any) -> Any:
     """The model that was chosen by the cross-validation at the end of a model; others as they are,
     and those that are not fitted.
     """
+    search = _search(model)
+    if search is None:
+        return model
+    return getattr(search, "estimator_", search)
+
+
+def _search(model: Any) -> FairClassifierCV | FairRegressorCV | None:
+    """The cross-validation at the end of a model, which chose what it predicts with; None: there
+    is none.
+    """
     end = _end(model)
     if isinstance(end, FairClassifierCV | FairRegressorCV):
-        return getattr(end, "estimator_", end)
-    return model
-
-
-def _own_frontier(model: Any) -> Frontier | None:
-    """The frontier from which a model was chosen by its own cross-validation; None: it was not."""
-    end = _end(model)
-    if not isinstance(end, FairClassifierCV | FairRegressorCV):
-        return None
-    if not hasattr(end, "estimator_"):
-        raise DataError(f"model must be a fitted model, got {type(end).__name__}")
-    return end.frontier_
+        return end
+    return None
 
 
 def _content(model: Any) -> Content | None:

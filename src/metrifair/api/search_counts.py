@@ -255,31 +255,25 @@ class MadeChoice:
 
 
 def made_choice(trade_off: TradeOff) -> MadeChoice:
-    """The choice of a frontier with its rows in memory, made again.
-
-    Configurations that are chosen before it were unlike the models of their folds.
-    """
+    """The choice of a frontier with its rows in memory, made again among the same configurations."""
     record = trade_off.record
     context = trade_off.source
     assert context is not None
     assert record.chosen is not None
-    goal = record.goal
     chooser = context.chooser(trade_off.chosen_by or trade_off.utility)
-    allowed = np.ones(len(chooser.jobs), bool)
-    if goal is not None and goal.needs_group is not None:
-        aware = np.array([job in context.group_aware for job in chooser.jobs], bool)
-        allowed = aware == goal.needs_group
-    rule = Rule.of(goal)
-    accepted = chooser.first_accepted(rule, allowed, record.chosen.job.__eq__, best_effort=True)
-    if accepted.choice.configuration == NOTHING:
+    candidates = trade_off.candidates(chooser)
+    rule = Rule.of(record.goal)
+    choice, applied = chooser.choose_or_least_unfair(rule, candidates)
+    place = choice.configuration
+    if place == NOTHING or chooser.jobs[place] != record.chosen.job:
         raise DataError("the chosen model is not a choice of this search; call select again")
     return MadeChoice(
         chooser,
-        goal,
-        accepted.choice,
-        allowance=chooser.optimism(accepted.rule, accepted.allowed),
-        met=accepted.rule is rule,
-        passed_over=frozenset(accepted.refused),
+        record.goal,
+        choice,
+        allowance=chooser.optimism(applied, candidates),
+        met=applied is rule,
+        passed_over=trade_off.passed_over,
     )
 
 

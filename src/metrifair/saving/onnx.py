@@ -16,6 +16,7 @@ from metrifair.encoding.coders import Coder, Levels, Numbers
 from metrifair.errors import DataError, ModelFileError
 from metrifair.saving.lightgbm_trees import lightgbm_trees
 from metrifair.saving.modelfile import installed_version
+from metrifair.saving.records import in_one_line
 from metrifair.saving.xgboost_trees import xgboost_trees
 from metrifair.support.arrays import Booleans, Floats, Integers
 from metrifair.support.checks import require
@@ -130,7 +131,8 @@ class Graph:
             self.onnx.shape_inference.InferenceError,
             ValueError,
         ) as error:
-            raise DataError(f"this model cannot be written as ONNX: {str(error)[:400]}") from error
+            problem = f"this model cannot be written as ONNX: {in_one_line(error)}"
+            raise DataError(problem) from error
         return data
 
     def _fresh(self, name: str) -> str:

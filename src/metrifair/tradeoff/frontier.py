@@ -151,10 +151,6 @@ class FrontierRequest:
     def checked(self) -> FrontierRequest:
         """The same request with a seed; a DataError where arguments cannot be combined."""
         check_known("unfairness_of", self.unfairness_of, ("scores", "decisions"))
-        if not isinstance(self.search, SearchOptions):
-            raise DataError(
-                "must be None or SearchOptions(...)", argument="search", received=self.search
-            )
         if self.folds is not None:
             check_integer("folds", self.folds, least=2)
         if self.test is not None and not (is_number(self.test) and 0 < self.test < 1):

@@ -14,6 +14,7 @@ from metrifair.errors import DataError, ModelFileError
 from metrifair.figures.fold_gaps import FoldSides, gap_without_chance
 from metrifair.figures.utility import Predictions
 from metrifair.saving.modelfile import Content, from_bytes, to_bytes
+from metrifair.saving.records import in_one_line
 from metrifair.support.arrays import Floats, Integers
 from metrifair.tradeoff.configurations import lines
 from metrifair.tradeoff.evaluate import predict
@@ -24,7 +25,6 @@ from metrifair.tradeoff.sweep import needs_group
 
 _CLASS_KINDS = ("probability", "output", "decision")
 _KIND = "predictions"  # of a ledger's bytes
-_LONGEST_REASON = 200  # characters; a reason may repeat what is in the file
 
 
 class TrainingFit(NamedTuple):
@@ -194,9 +194,8 @@ def _read(entry: Entry, job: Job) -> FoldResult:
         predictions = Predictions(score, decision, kind)
         return FoldResult(job, predictions, fit, group)
     except (KeyError, TypeError, ValueError, OverflowError, ModelFileError) as error:
-        reason = str(error)[:_LONGEST_REASON]
         raise DataError(
-            f"the ledger has a record that is not from a sweep ({reason}); name a new ledger"
+            f"the ledger has a record that is not from a sweep ({in_one_line(error)}); name a new ledger"
         ) from error
 
 

@@ -411,7 +411,7 @@ class TradeOff:
         return outcome.model is not None and outcome.resembles_folds
 
     def _unlike_folds(self, job: Job) -> FrontierNote:
-        facts = {"family": job.family, "parameter": self._parameter_of(job), "value": job.value}
+        facts = {**job._asdict(), "parameter": self._parameter_of(job)}
         return FrontierNote(_UNLIKE_FOLDS, facts)
 
     def choose_only(self) -> Outcome:
@@ -465,17 +465,27 @@ class TradeOff:
             return {}
         if self.chosen_by is not None:
             chooser = self._chooser(self.chosen_by)
-        allowed = self._allowed(goal, chooser) & ~self._refused(chooser)
-        return chooser.gaps_with_allowance(Rule.of(goal), allowed)
+        return chooser.gaps_with_allowance(Rule.of(goal), self.candidates(chooser))
 
-    def _refused(self, chooser: Chooser) -> Booleans:
-        """The configurations that the choice passed over, as its notes name them."""
-        named = {
-            (note.facts["family"], note.facts["value"])
+    def candidates(self, chooser: Chooser) -> Booleans:
+        """The configurations that the choice was among: those that its goal allows, without those
+        that it passed over.
+        """
+        accepted = np.array([job not in self.passed_over for job in chooser.jobs], dtype=bool)
+        if self.record.goal is None:
+            return accepted
+        return accepted & self._allowed(self.record.goal, chooser)
+
+    @property
+    def passed_over(self) -> frozenset[Job]:
+        """The configurations whose models of all rows were unlike those of their folds, as the
+        notes on the choice name them.
+        """
+        return frozenset(
+            Job(note.facts["value"], note.facts["seed"], note.facts["family"])
             for note in self.record.choice_notes
             if note.kind == _UNLIKE_FOLDS
-        }
-        return np.array([(job.family, job.value) in named for job in chooser.jobs], dtype=bool)
+        )
 
     def _set_unmet(self, goal: Goal) -> None:
         self.record = replace(self.record, unmet=goal)

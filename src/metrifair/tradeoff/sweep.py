@@ -694,6 +694,15 @@ class SearchOptions:
         return []
 
 
+def search_options(passed: object) -> SearchOptions:
+    """The options of a search that were passed; None: the defaults."""
+    if passed is None:
+        return SearchOptions()
+    if isinstance(passed, SearchOptions):
+        return passed
+    raise DataError("must be None or SearchOptions(...)", argument="search", received=passed)
+
+
 def distinct_numbers(
     argument: str, received: Any, *, least: float = -inf, otherwise: str = ""
 ) -> list[float]:

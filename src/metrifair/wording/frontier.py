@@ -80,9 +80,12 @@ def _cross_validation(rows: int, folds: int, test: int) -> str:
     return f"{compared} The choice did not see the {count_text(test, 'test row')}."
 
 
-def _unlike_folds(family: str, parameter: str, value: float) -> str:
+def _unlike_folds(family: str, parameter: str, value: float, seed: int) -> str:
+    configuration = _capital(_configuration(family, parameter, value))
+    if seed:
+        configuration = f"{configuration}, seed {seed},"
     return (
-        f"{_capital(_configuration(family, parameter, value))} meets the limit in "
+        f"{configuration} meets the limit in "
         "cross-validation. It was passed over, because the model trained on all rows behaves "
         "differently."
     )

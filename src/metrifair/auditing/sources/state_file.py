@@ -35,7 +35,7 @@ from metrifair.errors import DataError, ModelFileError
 from metrifair.problem.criteria import criterion_named
 from metrifair.problem.tables import LONGEST_NAME
 from metrifair.saving.modelfile import Content
-from metrifair.saving.records import Arrays, Count, Record, read_record
+from metrifair.saving.records import Arrays, Count, Record, in_one_line, read_record
 from metrifair.support.arrays import Booleans, Floats
 
 STATE = "audit state"
@@ -167,7 +167,7 @@ def _criterion_names(criteria: Sequence[str] | None) -> tuple[str, ...] | None:
     try:
         return tuple(criterion_named(name).name for name in criteria)
     except DataError as error:
-        raise ModelFileError(str(error)[:300]) from error
+        raise ModelFileError(in_one_line(error)) from error
 
 
 def _cells(record: StateRecord, shape: Shape) -> list[tuple[StateValue, ...]]:
