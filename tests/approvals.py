@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.approved_texts import FOLDER, path_of, rendered
-from tests.refusals import SURFACE as REFUSALS
+from tests.expected_errors import SURFACE as REFUSALS
 from tests.surfaces import (
     audits,
     commands,

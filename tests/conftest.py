@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 
 from tests.approvals import SURFACES
 from tests.approved_texts import FOLDER, approved, difference, read_sections, rendered
-from tests.refusals import SURFACE as REFUSALS
-from tests.refusals import Refusals
+from tests.expected_errors import SURFACE as REFUSALS
+from tests.expected_errors import Refusals
 
 
 @pytest.mark.parametrize("surface", SURFACES)

@@ -21,8 +21,8 @@ from metrifair import FairClassifier, FairRegressor, load, unfairness
 from metrifair.errors import DataError, ModelFileError
 from metrifair.estimators import fit_stack
 from metrifair.stacking import FairStackingClassifier, FairStackingRegressor
+from tests.expected_errors import Refusals
 from tests.flat_options import with_penalty
-from tests.refusals import Refusals
 from tests.seams.saving import make_content, read, read_model, to_bytes
 
 LINES: dict[str, Any] = {

@@ -27,7 +27,7 @@ from metrifair import (
 )
 from metrifair.cli import main
 from metrifair.errors import ModelFileError
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.saving import read, write
 
 QUICK = AuditOptions(resamples=0, permutations=0)

@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from metrifair import DataError, FairClassifierCV, FairRegressorCV, SearchOptions, frontier, load
 from metrifair.errors import MetrifairWarning
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.tradeoff import frontier as sweeping
 
 LINEAR = {"families": ["linear"], "random_state": 0}

@@ -32,8 +32,8 @@ from metrifair import (
 from metrifair.errors import DataError
 from metrifair.evidence import verify
 from tests.evidence_outcomes import outcomes
+from tests.expected_errors import Refusals
 from tests.programs import has_printer
-from tests.refusals import Refusals
 from tests.seams.api import read_audit, verification
 from tests.seams.wording import crosswalk_named, crosswalk_names
 

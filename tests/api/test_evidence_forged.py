@@ -22,7 +22,7 @@ import pytest
 from metrifair import AuditOptions, audit_file, compare
 from metrifair.errors import DataError
 from metrifair.evidence import Verification, verify
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.auditing import file_hashes, read_files, write_files
 from tests.seams.support import read_score_origin, source_files
 

@@ -12,7 +12,7 @@ import pytest
 from metrifair import AuditOptions, audit
 from metrifair.errors import DataError
 from metrifair.evidence import verify
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.auditing import read_files
 
 CODE = """

@@ -10,7 +10,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClas
 from sklearn.svm import LinearSVC
 
 from metrifair import Audit, AuditState, BarycenterPostprocessor, DataError, audit
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 
 RNG = np.random.default_rng(0)
 SEX = RNG.choice(["f", "m"], 400)

@@ -39,8 +39,8 @@ from metrifair import (
     save,
     to_card,
 )
+from tests.expected_errors import Refusals
 from tests.frontier_parts import outcomes_of
-from tests.refusals import Refusals
 from tests.seams.auditing import AuditRecord, ByGroup, GroupFigures, Measure
 from tests.seams.estimators import TableModel
 from tests.seams.figures import Interval

@@ -8,8 +8,8 @@ import pytest
 from metrifair import FairClassifier, datasets
 from metrifair.errors import DataError
 from metrifair.evidence import refute_linear
+from tests.expected_errors import Refusals
 from tests.raw_data import require_raw_data
-from tests.refusals import Refusals
 
 
 def people(seed: int = 0, rows: int = 800):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from metrifair import AuditOptions, DataError, Frontier, audit, compare, find_groups, monitor
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.api import RecordedPage, ResultPage
 from tests.seams.tradeoff import Outcome, Point, TradeOff
 

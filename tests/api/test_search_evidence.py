@@ -15,8 +15,8 @@ import pytest
 from metrifair import AuditState, FairClassifier, Frontier, audit, frontier, load
 from metrifair.errors import DataError
 from metrifair.evidence import verify
+from tests.expected_errors import Refusals
 from tests.frontier_parts import source_of
-from tests.refusals import Refusals
 from tests.seams.api import SearchManifest, derived_search_files, read_scorings, search_figures
 from tests.seams.auditing import (
     decoded,

@@ -12,8 +12,8 @@ import pytest
 from metrifair import AuditOptions, AuditState, audit, audit_file, audit_table
 from metrifair.errors import DataError
 from metrifair.metrics import energy_dependence, kolmogorov_distance
+from tests.expected_errors import Refusals
 from tests.flat_options import flat
-from tests.refusals import Refusals
 from tests.seams.auditing import Roles, count_file, memory
 from tests.seams.problem import in_groups
 

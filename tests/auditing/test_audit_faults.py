@@ -10,9 +10,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from metrifair import DataError, audit, unfairness
+from tests.expected_errors import Refusals
 from tests.flat_options import flat, flat_audit
 from tests.one_split import frontier
-from tests.refusals import Refusals
 from tests.seams.wording import describe, finding_meaning
 
 QUICK: dict[str, Any] = {"resamples": 0, "permutations": 0, "random_state": 0}

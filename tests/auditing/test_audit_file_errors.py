@@ -15,8 +15,8 @@ import polars as pl
 import pytest
 
 from metrifair import AuditOptions, DataError, ReadOptions, audit_file
+from tests.expected_errors import Refusals
 from tests.flat_options import flat
-from tests.refusals import Refusals
 from tests.seams.auditing import _column_remedy
 
 STREAMED = {"in_memory_rows": 1}

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from metrifair import DataError, audit
+from tests.expected_errors import Refusals
 from tests.flat_options import flat_audit
-from tests.refusals import Refusals
 
 GOOD: dict[str, Any] = {"y_pred": [0.1, 0.4, 0.6, 0.9], "sensitive_features": list("aabb")}
 

@@ -23,8 +23,8 @@ from matplotlib.figure import Figure
 
 from metrifair import Audit, AuditOptions, DataError, audit
 from metrifair.report import ChartDisplay
+from tests.expected_errors import Refusals
 from tests.flat_options import flat
-from tests.refusals import Refusals
 from tests.seams.auditing import AuditRecord
 
 HOSTILE = ["<script>alert(1)</script>", '"quoted" & \\escaped', "=1+1", "line\nbreak", "é中😀", ""]

@@ -32,8 +32,8 @@ from metrifair import (
     audit_table,
     compare,
 )
+from tests.expected_errors import Refusals
 from tests.flat_options import flat, flat_audit
-from tests.refusals import Refusals
 from tests.seams.auditing import (
     AuditArguments,
     ComparedFigure,

@@ -11,8 +11,8 @@ import pytest
 from scipy.special import expit
 
 from metrifair import Audit, AuditOptions, AuditState, DataError, audit, compare, monitor
+from tests.expected_errors import Refusals
 from tests.flat_options import flat, flat_audit
-from tests.refusals import Refusals
 from tests.seams.auditing import ComparedFigure, change, compared_figures, correlations
 from tests.seams.figures import Interval
 

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from metrifair import AuditState, DataError, ReadOptions, audit, audit_file
 from metrifair.errors import MetrifairWarning, MissingExtra
+from tests.expected_errors import Refusals
 from tests.flat_options import flat
-from tests.refusals import Refusals
 from tests.seams.auditing import Roles, canonical_cells, count_file, open_files
 
 NAMES = {"score": "p", "group": ["sex", "band"], "label": "y", "control": "day", "weight": "w"}

@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks import groups as simulated
 from metrifair import DataError, find_groups
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 
 
 def meets(condition: Any, column: Any) -> Any:

@@ -26,7 +26,7 @@ from sklearn.metrics import (
 )
 
 from metrifair import Audit, AuditOptions, AuditState, DataError, audit, audit_file
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.api import read_audit
 from tests.seams.auditing import _percentiles
 

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from metrifair import AuditOptions, AuditState, DataError, audit, audit_file, audit_table
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.auditing import Roles, count_file
 
 ASKED: dict[str, Any] = {"score": "p", "group": "g"}

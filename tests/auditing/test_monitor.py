@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from metrifair import AuditOptions, AuditSeries, AuditState, DataError, monitor
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.api import _names
 
 

@@ -20,7 +20,7 @@ from metrifair import (
     audit_table,
     unfairness,
 )
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.auditing import (
     bootstrap,
     compared_figures,

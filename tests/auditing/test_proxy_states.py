@@ -31,7 +31,7 @@ from metrifair import (
     monitor,
 )
 from metrifair.errors import MetrifairWarning, ModelFileError
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.auditing import (
     DatabaseTable,
     Roles,

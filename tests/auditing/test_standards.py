@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import Audit, AuditState, DataError, audit, audit_file, audit_table
+from tests.expected_errors import Refusals
 from tests.flat_options import flat, flat_audit
-from tests.refusals import Refusals
 from tests.seams.api import RateTable
 from tests.seams.figures import STANDARDS
 

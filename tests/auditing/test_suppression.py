@@ -16,7 +16,7 @@ from numpy.random import Generator
 from metrifair import AuditOptions, AuditState, audit, audit_file
 from metrifair.errors import DataError
 from metrifair.evidence import verify
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.auditing import released_counts, spread, with_rounded_scores
 
 KEYS = ("sex", "race", "region", "y", "selected")

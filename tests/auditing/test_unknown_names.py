@@ -32,7 +32,7 @@ from metrifair import (
 from metrifair.cli import main
 from metrifair.errors import MetrifairWarning
 from metrifair.evidence import verify
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.wording import audit_summary, note_text, note_texts
 
 OPTIONS = {"resamples": 60, "permutations": 99}

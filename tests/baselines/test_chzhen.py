@@ -16,7 +16,7 @@ from sklearn.linear_model import LinearRegression
 from metrifair.baselines import ChzhenPostprocessor
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.metrics import kolmogorov_distance
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.postprocessing import assign_folds
 
 

@@ -16,7 +16,7 @@ from test_fairkde import simulated
 from metrifair.baselines import LabelBiasClassifier
 from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.baselines import tilted_weights, violations
 
 CRITERIA = ["statistical_parity", "equal_opportunity", "equalized_odds"]

@@ -15,7 +15,7 @@ from test_fairkde import simulated
 
 from metrifair.baselines import MassagingClassifier
 from metrifair.errors import DataError
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.baselines import rows_to_relabel
 
 Y = np.array([1, 0, 0, 0, 1, 1, 1, 1, 0, 0])

@@ -15,7 +15,7 @@ from experiments.stacks import FairKDEPath, fit_stack
 from metrifair.baselines import FairKDEClassifier, SinkhornClassifier
 from metrifair.errors import DataError
 from metrifair.training import Schedule, train
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.baselines import weighted_epochs
 from tests.seams.batches import Samples
 from tests.seams.problem import Comparison

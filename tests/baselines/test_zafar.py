@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 
 from metrifair.baselines import ZafarClassifier
 from metrifair.errors import DataError
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.baselines import (
     MISTREATED,
     ColumnScale,

@@ -13,7 +13,7 @@ from stratified_pass import stratified
 from torch import Tensor
 
 from metrifair.errors import DataError, TooFewSamples
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.batches import (
     Batch,
     DevicePasses,

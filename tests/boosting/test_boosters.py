@@ -35,9 +35,9 @@ from metrifair import (
 from metrifair.criteria import Criterion
 from metrifair.errors import DataError, Diverged, TooFewSamples
 from metrifair.metrics import energy_distance, kolmogorov_distance
+from tests.expected_errors import Refusals
 from tests.flat_options import with_penalty
 from tests.one_split import frontier
-from tests.refusals import Refusals
 
 pytestmark = pytest.mark.extended
 

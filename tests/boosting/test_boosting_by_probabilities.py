@@ -19,8 +19,8 @@ from metrifair import (
     unfairness,
 )
 from metrifair.errors import DataError
+from tests.expected_errors import Refusals
 from tests.flat_options import with_penalty
-from tests.refusals import Refusals
 from tests.seams.boosting import _parts, boosting_problem
 from tests.seams.problem import Inputs
 

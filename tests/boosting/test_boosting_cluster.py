@@ -14,7 +14,7 @@ import pytest
 
 from metrifair import FairLGBMClassifier, FairXGBClassifier, FairXGBRegressor, load, unfairness
 from metrifair.errors import DataError
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 
 pytestmark = pytest.mark.extended
 

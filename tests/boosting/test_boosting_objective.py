@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from metrifair.criteria import Criterion, criterion_named
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.metrics import energy_distance
+from tests.expected_errors import Refusals
 from tests.flat_options import with_penalty
-from tests.refusals import Refusals
 from tests.seams.boosting import (
     PLACES,
     Descent,

@@ -12,7 +12,7 @@ import pytest
 
 from metrifair import FairXGBClassifier, FairXGBRegressor, PenaltyOptions
 from metrifair.errors import DataError
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.boosting import (
     LocalRows,
     SummedRisk,

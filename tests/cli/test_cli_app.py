@@ -22,7 +22,7 @@ import metrifair
 from metrifair import datasets, load
 from metrifair.__main__ import main as module_main
 from metrifair.cli import main
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.cli import console
 from tests.seams.tradeoff import frontier as sweeping
 from tests.seams.wording import strength_texts

@@ -18,8 +18,8 @@ from refusals import left_behind, refusal
 
 from metrifair import AuditOptions, ReadOptions, audit, audit_file
 from metrifair.errors import DataError
+from tests.expected_errors import Refusals
 from tests.flat_options import flat
-from tests.refusals import Refusals
 from tests.seams.api import read_audit
 from tests.seams.cli import Limit, broken_figures, metrics_argument
 

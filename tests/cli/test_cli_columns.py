@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 from refusals import refusal
 
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.tradeoff import sweep
 
 

@@ -13,7 +13,7 @@ import pytest
 from refusals import refusal
 
 from metrifair import AuditState, audit_file
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 
 ASKED = ("--score", "p", "--group", "sex", "--label", "y")
 

@@ -22,8 +22,8 @@ from refusals import refusal
 from metrifair import AuditState, audit, audit_file, audit_table
 from metrifair.cli import main
 from metrifair.errors import DataError, MetrifairWarning, Remedy
+from tests.expected_errors import Refusals
 from tests.flat_options import flat, flat_audit
-from tests.refusals import Refusals
 from tests.seams.cli import OPTION_NAMES, PLACEHOLDERS, RENAMED
 from tests.seams.errors import remedy_text
 

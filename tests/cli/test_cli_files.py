@@ -19,8 +19,8 @@ import pytest
 from refusals import left_behind, refusal
 
 from metrifair import datasets, load
+from tests.expected_errors import Refusals
 from tests.raw_data import FOLDER, require_raw_data
-from tests.refusals import Refusals
 from tests.seams.cli import ROW_COUNTS, TABLES, write_table
 
 needs_mortgage = pytest.mark.skipif(

@@ -17,7 +17,7 @@ from sklearn.metrics import roc_auc_score
 
 from metrifair import FairClassifier, FairRegressor, audit, load
 from tests.cli.conftest import texts_of
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.tradeoff import Portfolio
 
 TRAIN = ["--label", "hired", "--group", "sex"]

@@ -11,7 +11,7 @@ import pytest
 from refusals import left_behind, refusal
 
 from metrifair.errors import DataError
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.cli import check_leakage
 
 RNG = np.random.default_rng(0)

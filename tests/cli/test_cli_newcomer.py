@@ -14,7 +14,7 @@ import pytest
 from refusals import refusal
 
 from tests.cli.conftest import texts_of
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.api import read_audit
 from tests.seams.report import audit_markdown
 

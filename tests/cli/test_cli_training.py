@@ -22,7 +22,7 @@ from rich.console import Console
 import metrifair
 from metrifair import Frontier, TableEncoder, load
 from metrifair.criteria import CRITERIA, OTHER_NAMES, STATISTICAL_PARITY
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.cli import show_frontier
 from tests.seams.estimators import TableModel
 from tests.seams.metrics import METRICS

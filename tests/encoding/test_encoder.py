@@ -25,7 +25,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import metrifair
 from metrifair import FairClassifier, TableEncoder
 from metrifair.errors import DataError
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.cli import read
 from tests.seams.saving import EncoderRecord, encoder_record, read_encoder, read_record
 

@@ -12,8 +12,8 @@ from sklearn.metrics import roc_auc_score
 
 from metrifair import FairClassifier, FairRegressor, GroupProbabilities, PenaltyOptions, unfairness
 from metrifair.errors import DataError, MetrifairWarning
+from tests.expected_errors import Refusals
 from tests.flat_options import with_penalty
-from tests.refusals import Refusals
 
 RANDOM = np.random.default_rng(3)
 ROWS = 300

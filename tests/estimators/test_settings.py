@@ -23,8 +23,8 @@ from metrifair import FairLGBMClassifier, FairXGBClassifier, PenaltyOptions
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.training import Schedule
+from tests.expected_errors import Refusals
 from tests.flat_options import with_penalty
-from tests.refusals import Refusals
 from tests.seams.estimators import as_device, model_for, schedule_for
 from tests.seams.problem import Attribute
 from tests.seams.support import make_seed

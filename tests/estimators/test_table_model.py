@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from metrifair import FairClassifier, FairRegressor, TableEncoder, load
 from metrifair.errors import DataError, ModelFileError
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.estimators import TableModel
 from tests.seams.saving import from_bytes
 

@@ -21,9 +21,9 @@ from metrifair import (
 )
 from metrifair.errors import MetrifairWarning
 from metrifair.metrics import energy_dependence, energy_distance, kolmogorov_distance
+from tests.expected_errors import Refusals
 from tests.flat_options import with_penalty
 from tests.one_split import frontier
-from tests.refusals import Refusals
 from tests.seams.batches import Batch, Samples, layout
 from tests.seams.estimators import trainable
 from tests.seams.metrics import dependence_value

@@ -14,7 +14,7 @@ from sklearn import metrics
 from sklearn.metrics import make_scorer
 
 from metrifair.errors import DataError
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.figures import (
     UTILITIES,
     Predictions,

@@ -17,8 +17,8 @@ import polars as pl
 import pytest
 
 from metrifair import Audit, AuditDifference, AuditState, DataError, audit, audit_file, compare
+from tests.expected_errors import Refusals
 from tests.flat_options import flat, flat_audit
-from tests.refusals import Refusals
 
 N = 400
 QUICK: dict[str, Any] = {

@@ -23,7 +23,7 @@ from metrifair import (
     monitor,
     unfairness,
 )
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.auditing import AuditRecord
 from tests.seams.metrics import METRICS
 

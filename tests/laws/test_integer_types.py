@@ -17,8 +17,8 @@ import torch
 from metrifair import DataError, FairClassifier, audit, unfairness
 from metrifair.metrics import energy_distance, kolmogorov_distance
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty, covering
+from tests.expected_errors import Refusals
 from tests.flat_options import flat
-from tests.refusals import Refusals
 
 TYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 CONTAINERS: dict[str, Callable[[np.ndarray], Any]] = {

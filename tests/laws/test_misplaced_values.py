@@ -42,8 +42,8 @@ from metrifair.cli import main
 from metrifair.errors import MetrifairWarning
 from metrifair.metrics import energy_distance
 from metrifair.nn import UnfairnessPenalty
+from tests.expected_errors import Refusals
 from tests.flat_options import flat
-from tests.refusals import Refusals
 
 N = 120
 RANDOM = np.random.default_rng(8)

@@ -18,7 +18,7 @@ import metrifair
 from metrifair import FairClassifier, FairRegressor
 from metrifair.errors import DataError
 from metrifair.postprocessing import Calibration, ScorePostprocessor
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.postprocessing import Postprocessor
 
 GROUPS = np.array(["f", "m"] * 30)

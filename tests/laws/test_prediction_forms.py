@@ -14,8 +14,8 @@ import pytest
 
 from metrifair import Audit, AuditDifference, AuditState, audit, audit_file, audit_table, unfairness
 from metrifair.errors import DataError
+from tests.expected_errors import Refusals
 from tests.flat_options import flat
-from tests.refusals import Refusals
 
 GENERATOR = np.random.default_rng(3)
 N = 600

@@ -22,7 +22,7 @@ from torch import Tensor
 from metrifair.criteria import criterion_named
 from metrifair.metrics import cramer_distance, energy_distance, mmd_squared
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 
 SCORES = torch.tensor(
     [0.1, 0.9, 0.4, 0.35, 0.8, 0.2, 0.6, 0.55, 0.05, 0.7, 0.95, 0.3], dtype=torch.float64

@@ -24,7 +24,7 @@ from metrifair import DataError, FairClassifierCV, FairRegressorCV, baselines
 from metrifair.cli import main
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty, covering
 from metrifair.stacking import FairStackingClassifier, FairStackingRegressor
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 
 N = 240
 RANDOM = np.random.default_rng(51)

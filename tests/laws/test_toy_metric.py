@@ -16,8 +16,8 @@ from metrifair import FairClassifier, audit, audit_file, unfairness
 from metrifair.errors import DataError
 from metrifair.metrics import distances, witness
 from metrifair.nn import UnfairnessPenalty
+from tests.expected_errors import Refusals
 from tests.flat_options import flat
-from tests.refusals import Refusals
 from tests.seams.figures import certified_distance, dkw_radius
 from tests.seams.metrics import METRICS, Integral, MetricFacts, Pair, line, vector_metric
 from tests.seams.wording import METRIC_WORDS, MetricWords, finding_meaning

@@ -27,7 +27,7 @@ from metrifair.metrics import (
     energy_dependence,
     energy_distance,
 )
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.metrics import (
     AttributeValues,
     covariance_form,

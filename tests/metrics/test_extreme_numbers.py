@@ -27,8 +27,8 @@ from metrifair.metrics import (
     wasserstein_distance,
     witness,
 )
+from tests.expected_errors import Refusals
 from tests.flat_options import flat
-from tests.refusals import Refusals
 
 LARGE = 1.7e308
 LONG = 2**53 + 1

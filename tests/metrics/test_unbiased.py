@@ -17,7 +17,7 @@ from oracles import pair_of
 from torch import Tensor
 
 from metrifair.errors import TooFewSamples
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.metrics import (
     Pair,
     energy_between,

@@ -31,7 +31,7 @@ from metrifair.metrics import (
 )
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
 from metrifair.nn import covering as covering_batches
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.batches import Samples
 from tests.seams.problem import Attribute, compile_cells, problem
 from tests.seams.training import Objective, regression

@@ -10,7 +10,7 @@ from metrifair import DataError
 from metrifair.errors import TooFewSamples
 from metrifair.metrics import energy_dependence, energy_distance
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty, covering
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 
 
 def batch(n: int = 60):

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from metrifair import GroupProbabilities
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.nn import on_device, penalty
 
 N = 60

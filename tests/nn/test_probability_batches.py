@@ -16,7 +16,7 @@ from torch import Tensor
 from metrifair import GroupProbabilities, unfairness
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.nn import samplers
 
 RANDOM = np.random.default_rng(2)

@@ -21,7 +21,7 @@ from metrifair import BarycenterPostprocessor, ThresholdPostprocessor
 from metrifair.baselines import ChzhenPostprocessor
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.metrics import kolmogorov_distance
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 
 
 class Same(RegressorMixin, BaseEstimator):

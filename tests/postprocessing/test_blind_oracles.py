@@ -15,7 +15,7 @@ from sklearn.utils import get_tags
 
 from metrifair import BarycenterPostprocessor, ThresholdPostprocessor
 from metrifair.errors import DataError
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.postprocessing import blind_cut, blind_map, check_learner
 
 

@@ -13,7 +13,7 @@ import pytest
 import metrifair
 from metrifair import AuditOptions, FairClassifier, FairRegressor, audit, frontier, unfairness
 from metrifair.errors import DataError
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.problem import (
     Inputs,
     cells,

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from metrifair import DataError, FairClassifier, audit, unfairness
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 
 LONGEST_NAME = 10_000
 

@@ -12,8 +12,8 @@ import pytest
 from metrifair import AuditOptions, FairClassifier, FairLGBMClassifier, audit, unfairness
 from metrifair.baselines import ReweighingClassifier, XianPostprocessor
 from metrifair.errors import DataError
+from tests.expected_errors import Refusals
 from tests.one_split import frontier
-from tests.refusals import Refusals
 from tests.seams.problem import renumbered, same_rows
 
 # trained for a moment

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import DataError
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.problem import group_codes
 
 Table = dict[str, list[Any]]

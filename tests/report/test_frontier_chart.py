@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from metrifair.errors import DataError, MissingExtra
 from metrifair.report import ChartDisplay
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.report import front_line, frontier_chart, page_content
 from tests.seams.tradeoff import Change, Goal, Point
 from tests.seams.wording import FrontierView

@@ -21,7 +21,7 @@ from metrifair import (
 )
 from metrifair.errors import DataError, MissingExtra
 from metrifair.report import ChartDisplay
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 
 RNG = np.random.default_rng(7)
 ROWS = 600

@@ -14,8 +14,8 @@ from hiring import SELECTED, rate, write_decisions
 from metrifair import ReadOptions, audit, audit_file
 from metrifair.errors import DataError, MissingBrowser
 from metrifair.report import print_pdf
+from tests.expected_errors import Refusals
 from tests.flat_options import flat
-from tests.refusals import Refusals
 from tests.seams.api import RateTable
 from tests.seams.report import find_browser, pdf
 

@@ -31,8 +31,8 @@ from metrifair import (
 )
 from metrifair.criteria import Criterion
 from metrifair.errors import DataError, ModelFileError
+from tests.expected_errors import Refusals
 from tests.one_split import frontier
-from tests.refusals import Refusals
 from tests.seams.saving import (
     Content,
     from_bytes,

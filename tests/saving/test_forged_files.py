@@ -21,8 +21,8 @@ from forging import described
 
 from metrifair import FairClassifier, FairLGBMClassifier, FairXGBClassifier, load
 from metrifair.errors import ModelFileError
+from tests.expected_errors import Refusals
 from tests.one_split import frontier
-from tests.refusals import Refusals
 from tests.seams.auditing import read_parts
 from tests.seams.saving import (
     Content,

@@ -27,7 +27,7 @@ from metrifair import (
     load,
 )
 from metrifair.errors import ModelFileError
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.estimators import TableModel
 from tests.seams.saving import Content, _trees, make_content, read, table_scorer
 

@@ -32,8 +32,8 @@ from metrifair import (
     TableEncoder,
 )
 from metrifair.errors import DataError, MissingExtra
+from tests.expected_errors import Refusals
 from tests.flat_options import with_penalty
-from tests.refusals import Refusals
 from tests.seams.estimators import TableModel
 from tests.seams.saving import make_forest, onnx_model
 

@@ -33,9 +33,9 @@ from metrifair import (
 )
 from metrifair.baselines import ReweighingClassifier
 from metrifair.errors import DataError, ModelFileError
+from tests.expected_errors import Refusals
 from tests.frontier_parts import outcomes_of
 from tests.one_split import frontier
-from tests.refusals import Refusals
 from tests.seams.saving import Content, from_bytes
 
 # trained for a moment

@@ -18,7 +18,7 @@ from metrifair import (
     load,
 )
 from metrifair.errors import DataError, ModelFileError
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.saving import Content, from_bytes, make_content, read_model, to_bytes
 
 # trained for a moment

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from metrifair.errors import DataError
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.support import check_integer, check_number
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair.errors import TooFewSamples
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.figures import FoldSides
 from tests.seams.support import normal_quantile
 from tests.seams.tradeoff import (

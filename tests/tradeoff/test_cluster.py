@@ -21,9 +21,9 @@ from sklearn.base import clone
 
 from metrifair import FairClassifier, Frontier
 from metrifair.errors import DataError
+from tests.expected_errors import Refusals
 from tests.frontier_parts import outcomes_of
 from tests.one_split import frontier
-from tests.refusals import Refusals
 from tests.seams.support import run_parallel
 
 # trained for a moment

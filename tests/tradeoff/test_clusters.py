@@ -18,7 +18,7 @@ import metrifair
 from metrifair import BarycenterPostprocessor, FairClassifier, SearchOptions, ThresholdPostprocessor
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.stacking import FairStackingClassifier
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.estimators import estimator as training
 from tests.seams.tradeoff import data_set, make_folds
 

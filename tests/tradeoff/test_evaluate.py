@@ -22,7 +22,7 @@ from sklearn.metrics import (
 
 from metrifair.criteria import Criterion, criterion_named
 from metrifair.errors import DataError, TooFewSamples
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.figures import Interval
 from tests.seams.tradeoff import data_set, make_point, predict, score_curves
 

@@ -26,8 +26,8 @@ from metrifair import (
     load,
 )
 from metrifair.errors import DataError
+from tests.expected_errors import Refusals
 from tests.one_split import frontier
-from tests.refusals import Refusals
 from tests.seams.report import page_content
 from tests.seams.tradeoff import Goal, pareto, sweep
 

@@ -18,9 +18,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from metrifair import FairClassifier, Frontier, SearchOptions
 from metrifair.criteria import criterion_named
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
+from tests.expected_errors import Refusals
 from tests.frontier_parts import outcomes_of
 from tests.one_split import frontier
-from tests.refusals import Refusals
 from tests.seams.figures import Curves, Interval, dkw_radius
 from tests.seams.tradeoff import (
     FrontierRecord,

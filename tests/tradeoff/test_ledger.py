@@ -24,7 +24,7 @@ from killed_sweep import FOLDS, JOBS, key
 from sklearn.linear_model import LogisticRegression
 
 from metrifair.errors import DataError
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.figures import Predictions
 from tests.seams.saving import Content, to_bytes
 from tests.seams.tradeoff import (

@@ -27,8 +27,8 @@ from metrifair import (
     load,
 )
 from metrifair.errors import DataError, TooFewSamples
+from tests.expected_errors import Refusals
 from tests.frontier_parts import source_of
-from tests.refusals import Refusals
 from tests.seams.figures import UTILITIES
 from tests.seams.tradeoff import TrainingFit, predict, resembles, training_fit
 

@@ -15,8 +15,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from metrifair import DataError, FairClassifier, SearchOptions
+from tests.expected_errors import Refusals
 from tests.one_split import frontier
-from tests.refusals import Refusals
 
 RNG = np.random.default_rng(0)
 A = RNG.integers(0, 2, 600)

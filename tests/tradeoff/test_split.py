@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from metrifair.criteria import criterion_named
 from metrifair.errors import DataError
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.tradeoff import data_set
 
 

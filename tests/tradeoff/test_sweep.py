@@ -26,9 +26,9 @@ from sklearn.metrics import make_scorer
 
 from metrifair import FairClassifier, FairRegressor, Frontier
 from metrifair.errors import DataError
+from tests.expected_errors import Refusals
 from tests.frontier_parts import outcomes_of
 from tests.one_split import frontier
-from tests.refusals import Refusals
 from tests.seams.figures import Interval
 from tests.seams.tradeoff import Job, Outcome, Point, RowsToTrain, content_text, sweep
 

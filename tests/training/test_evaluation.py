@@ -17,8 +17,8 @@ from metrifair.errors import DataError
 from metrifair.estimators import FairClassifier, FairRegressor, fit_stack
 from metrifair.metrics import energy_distance
 from metrifair.training import Schedule, train
+from tests.expected_errors import Refusals
 from tests.flat_options import with_penalty
-from tests.refusals import Refusals
 from tests.seams.batches import Samples
 from tests.seams.problem import Comparison
 from tests.seams.training import (

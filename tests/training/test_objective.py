@@ -17,7 +17,7 @@ from torch import Tensor
 from metrifair.batches import whole
 from metrifair.criteria import EQUALIZED_ODDS, RISK_PARITY, STATISTICAL_PARITY, Criterion
 from metrifair.errors import DataError, TooFewSamples
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.batches import Batch, Samples, tensor_sides
 from tests.seams.metrics import METRICS
 from tests.seams.problem import (

@@ -13,7 +13,7 @@ import pytest
 import metrifair
 from metrifair import AuditOptions, DataError, audit
 from metrifair.errors import MetrifairWarning
-from tests.refusals import Refusals
+from tests.expected_errors import Refusals
 from tests.seams.support import Provenance, SourceFile
 from tests.seams.wording import provenance_lines
 
