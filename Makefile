@@ -13,7 +13,7 @@ COMPILE := $(BIN)/python -W ignore -m compileall -qq -j 2 .venv/lib || true  # h
 PYTEST := -m pytest -n 2 --dist worksteal
 
 DATA := build/data
-.PHONY: help demo data test test-all extended test-slow test-install test-lowest docs lint format bench mutate reproduce clean
+.PHONY: help demo data test test-all extended test-slow test-install test-lowest docs lint format approve bench mutate reproduce clean
 .DEFAULT_GOAL := help
 
 help:
@@ -27,6 +27,7 @@ help:
 	@echo "make docs        the site, in docs/_build/html/index.html, and its tests"
 	@echo "make lint        format check, lint, types, import layers"
 	@echo "make format      format and mend what can be mended"
+	@echo "make approve     write what people read to tests/approved, after a change of sentences; review the diff"
 	@echo "make bench       ratios against peers, measured in one run"
 	@echo "make mutate ROOM=auditing     planted faults that the fast tests of a room catch; OPTIONS=--mutants=20 for a sketch"
 	@echo "make reproduce NAME=theory    an experiment of the paper, or all; OPTIONS=--quick for a sketch"
@@ -61,6 +62,11 @@ lint: .venv/complete
 format: .venv/installed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+approve: .venv/complete
+	$(BIN)/python -m tests.approvals
+	rm -f tests/approved/refusals.txt
+	METRIFAIR_APPROVE=1 $(BIN)/python -m pytest -p no:cacheprovider -m refusal tests
 
 test: .venv/installed
 	$(BIN)/ruff format --check --quiet .

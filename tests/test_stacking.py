@@ -21,6 +21,7 @@ from metrifair import FairClassifier, FairRegressor, load, unfairness
 from metrifair.errors import DataError, ModelFileError
 from metrifair.estimators import fit_stack
 from metrifair.stacking import FairStackingClassifier, FairStackingRegressor
+from tests.expected_errors import Refusals
 from tests.flat_options import with_penalty
 from tests.seams.saving import make_content, read, read_model, to_bytes
 
@@ -218,10 +219,10 @@ def test_what_the_theory_does_not_cover_is_refused(
     assert refused.value.argument == argument
 
 
-def test_a_regression_takes_the_squared_error_and_regressors() -> None:
+def test_a_regression_takes_the_squared_error_and_regressors(refused: Refusals) -> None:
     with pytest.raises(DataError, match="squared_error"):
         FairStackingRegressor(loss="huber").fit(X, X.sum(1), sensitive_features=A)
-    with pytest.raises(DataError, match="outcome_models must be a scikit-learn regressor"):
+    with refused(DataError):
         FairStackingRegressor(outcome_models=[LogisticRegression()]).fit(
             X, X.sum(1), sensitive_features=A
         )
@@ -286,11 +287,9 @@ def test_a_forged_file_is_refused(change: Any, message: str) -> None:
         read_model(content)
 
 
-def test_a_file_holds_no_foreign_models(tmp_path: Path) -> None:
+def test_a_file_holds_no_foreign_models(tmp_path: Path, refused: Refusals) -> None:
     model = FairStackingClassifier(0.0, outcome_models=[DummyClassifier()]).fit(X, Y)
-    with pytest.raises(
-        DataError, match="wraps a DummyClassifier, which a model file cannot contain"
-    ):
+    with refused(DataError):
         model.save(tmp_path / "stack.metrifair")
     pytest.importorskip("onnx", reason="onnx is not installed")
     with pytest.raises(DataError, match="contains a DummyClassifier"):

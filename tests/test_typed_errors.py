@@ -27,6 +27,7 @@ from metrifair import (
 )
 from metrifair.cli import main
 from metrifair.errors import ModelFileError
+from tests.expected_errors import Refusals
 from tests.seams.saving import read, write
 
 QUICK = AuditOptions(resamples=0, permutations=0)
@@ -51,7 +52,7 @@ def written(path: Path, **changes: Any) -> Path:
     return path
 
 
-def test_curves_of_another_length_than_their_grid(tmp_path: Path) -> None:
+def test_curves_of_another_length_than_their_grid(tmp_path: Path, refused: Refusals) -> None:
     def cut(distributions: list[dict[str, Any]]) -> None:
         distributions[0]["curves"]["cumulative"]["a"].pop()
 
@@ -59,12 +60,12 @@ def test_curves_of_another_length_than_their_grid(tmp_path: Path) -> None:
     found = call("compare", good, bad, "--html", tmp_path / "page.html")
     assert found.exit_code == 2
     assert "the cumulative curve of group 'a'" in found.output
-    with pytest.raises(DataError, match="the cumulative curve of group 'a'"):
+    with refused(DataError):
         compare(good, bad).to_html(tmp_path / "page.html")
 
 
-def test_a_range_too_narrow_for_bins(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="must be two finite numbers"):
+def test_a_range_too_narrow_for_bins(tmp_path: Path, refused: Refusals) -> None:
+    with refused(DataError):
         AuditState(score_range=(0.0, 5e-324))
     state = AuditState(score_range=(0.0, 1e-300)).add(
         None, SCORE * 1e-300, sensitive_features=GROUP
@@ -74,7 +75,7 @@ def test_a_range_too_narrow_for_bins(tmp_path: Path) -> None:
     write(
         tmp_path / "bad.state", content._replace(meta=content.meta | {"score_range": [0.0, 5e-324]})
     )
-    with pytest.raises(ModelFileError, match="score_range must be two numbers"):
+    with refused(ModelFileError):
         load(tmp_path / "bad.state")
 
 
@@ -92,8 +93,8 @@ def test_a_link_to_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("estimator", ["text", b"text", 3, None])
-def test_a_frontier_of_no_estimator(estimator: Any) -> None:
-    with pytest.raises(DataError, match="estimator must be 'auto', an estimator, a list"):
+def test_a_frontier_of_no_estimator(estimator: Any, refused: Refusals) -> None:
+    with refused(DataError):
         frontier(estimator, X, Y, sensitive_features=GROUP)
 
 

@@ -32,6 +32,7 @@ from metrifair import (
 from metrifair.errors import DataError
 from metrifair.evidence import verify
 from tests.evidence_outcomes import outcomes
+from tests.expected_errors import Refusals
 from tests.programs import has_printer
 from tests.seams.api import read_audit, verification
 from tests.seams.wording import crosswalk_named, crosswalk_names
@@ -599,17 +600,19 @@ def test_without_ssh_keygen_signing_is_refused_with_its_remedy(
 
 
 @pytest.mark.extended
-def test_what_cannot_be_evidence_is_refused(honest: Path, data: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_evidence_is_refused(
+    honest: Path, data: Path, tmp_path: Path, refused: Refusals
+) -> None:
     made = audit_file(data, score="p", group="sex", **FAST)
-    with pytest.raises(DataError, match="would mix with the evidence"):
+    with refused(DataError):
         made.to_evidence(honest)
     with pytest.raises(DataError, match="without its rows"):
         read_audit(honest / "audit.json").to_evidence(tmp_path / "a")
-    with pytest.raises(DataError, match="crosswalks must be one of"):
+    with refused(DataError):
         made.to_evidence(tmp_path / "a", crosswalks="ll145")
     with pytest.raises(DataError, match="min_cell"):
         made.to_evidence(tmp_path / "a", min_cell=0)
-    with pytest.raises(DataError, match="threshold does not apply to counts, got 'median'"):
+    with refused(DataError):
         audit_file(data, score="p", group="sex", threshold="median", **FAST).to_evidence(
             tmp_path / "a"
         )
@@ -642,9 +645,11 @@ def test_a_folder_without_a_manifest_is_no_evidence(
         verify(tmp_path)
 
 
-def test_what_is_neither_folder_nor_archive_is_refused(data: Path, tmp_path: Path) -> None:
+def test_what_is_neither_folder_nor_archive_is_refused(
+    data: Path, tmp_path: Path, refused: Refusals
+) -> None:
     for path in (data, tmp_path / "nothing"):
-        with pytest.raises(DataError, match=r"name a folder or \.zip file of evidence"):
+        with refused(DataError):
             verify(path)
 
 

@@ -8,6 +8,7 @@ import pytest
 from metrifair import FairClassifier, datasets
 from metrifair.errors import DataError
 from metrifair.evidence import refute_linear
+from tests.expected_errors import Refusals
 from tests.raw_data import require_raw_data
 
 
@@ -81,12 +82,12 @@ def test_it_refutes_on_real_data(name: str) -> None:
     assert result.refuted
 
 
-def test_bad_input_is_named() -> None:
+def test_bad_input_is_named(refused: Refusals) -> None:
     X, y, sex = people()
     asked = {"sensitive_features": sex, "max_risk": 0.5, "max_gap": 0.1}
     with pytest.raises(DataError, match="max_gap"):
         refute_linear(X, y, **asked | {"max_gap": -1})
-    with pytest.raises(DataError, match="two classes or numbers, got 3"):
+    with refused(DataError):
         refute_linear(X, np.arange(len(y)) % 3, **asked)
     with pytest.raises(DataError, match="confidence"):
         refute_linear(X, y, confidence=1.5, **asked)

@@ -15,6 +15,7 @@ import pytest
 from metrifair import AuditState, FairClassifier, Frontier, audit, frontier, load
 from metrifair.errors import DataError
 from metrifair.evidence import verify
+from tests.expected_errors import Refusals
 from tests.frontier_parts import source_of
 from tests.seams.api import SearchManifest, derived_search_files, read_scorings, search_figures
 from tests.seams.auditing import (
@@ -133,13 +134,13 @@ def test_the_expected_figures_are_those_of_the_choice(front: Frontier, folder: P
 @pytest.mark.parametrize("unfairness_of", ["scores", "decisions"])
 @pytest.mark.parametrize("utility", ["accuracy", "balanced_accuracy", "auc", "brier", "log_loss"])
 def test_utilities_and_decisions_lie_within_their_bounds(
-    utility: str, unfairness_of: Any, tmp_path: Path
+    utility: str, unfairness_of: Any, tmp_path: Path, refused: Refusals
 ) -> None:
     X, y, sex = people(700, seed=3)
     made = search({"sex": sex}, X, y, utility=utility, unfairness_of=unfairness_of)
     made.select(max_unfairness=0.4, best_effort=True)
     if unfairness_of == "decisions" and utility not in ("accuracy", "balanced_accuracy"):
-        with pytest.raises(DataError, match="do not determine the utility"):
+        with refused(DataError):
             made.to_evidence(tmp_path / "evidence", reason=REASON)
         return
     made.to_evidence(
@@ -512,42 +513,46 @@ def test_two_minima_give_no_small_count(front: Frontier, tmp_path: Path) -> None
     assert few == 0
 
 
-def test_a_second_release_with_other_parameters_is_refused(front: Frontier, tmp_path: Path) -> None:
+def test_a_second_release_with_other_parameters_is_refused(
+    front: Frontier, tmp_path: Path, refused: Refusals
+) -> None:
     front.to_evidence(tmp_path / "a", reason=REASON, min_cell=10)
-    with pytest.raises(DataError, match="released as 'a' with other parameters"):
+    with refused(DataError):
         front.to_evidence(tmp_path / "b", reason=REASON, min_cell=12)
     front.to_evidence(tmp_path / "c", reason=REASON, min_cell=10)
 
 
-def test_what_counts_cannot_show_is_refused(front: Frontier, tmp_path: Path) -> None:
+def test_what_counts_cannot_show_is_refused(
+    front: Frontier, tmp_path: Path, refused: Refusals
+) -> None:
     X, y, sex = people(400)
     path = tmp_path / "evidence"
     weighted = search(sex, X, y, sample_weight=np.linspace(1, 2, 400))
     weighted.select(max_unfairness=0.9)
-    with pytest.raises(DataError, match="cannot show the figures of weights"):
+    with refused(DataError):
         weighted.to_evidence(path, reason=REASON)
     tested = search(sex, X, y, test=0.3)
     tested.select(max_unfairness=0.9)
-    with pytest.raises(DataError, match="cannot show the figures of test rows"):
+    with refused(DataError):
         tested.to_evidence(path, reason=REASON)
     plain = search(sex, X, y)
     with pytest.raises(DataError, match="call select first"):
         plain.to_evidence(path, reason=REASON)
-    with pytest.raises(DataError, match="reason must be a sentence"):
+    with refused(DataError):
         front.to_evidence(path, reason=" ")
     with pytest.raises(DataError, match="leaves too few groups"):
         front.to_evidence(path, reason=REASON, min_cell=400)
     front.save(tmp_path / "front.metrifair")
-    with pytest.raises(DataError, match="a frontier from a file keeps no rows"):
+    with refused(DataError):
         load(tmp_path / "front.metrifair").to_evidence(path, reason=REASON)
     assert not path.exists()
 
 
-def test_options_of_a_search_do_not_apply_to_an_audit(tmp_path: Path) -> None:
+def test_options_of_a_search_do_not_apply_to_an_audit(tmp_path: Path, refused: Refusals) -> None:
     audit(None, [0.2, 0.8, 0.4, 0.9], sensitive_features=list("aabb"), random_state=0).to_evidence(
         tmp_path / "evidence", pdf=False
     )
-    with pytest.raises(DataError, match="scores applies to the evidence of a search"):
+    with refused(DataError):
         verify(tmp_path / "evidence", scores=tmp_path / "scores.csv")
 
 

@@ -12,6 +12,7 @@ import pytest
 from metrifair import AuditOptions, AuditState, audit, audit_file, audit_table
 from metrifair.errors import DataError
 from metrifair.metrics import energy_dependence, kolmogorov_distance
+from tests.expected_errors import Refusals
 from tests.flat_options import flat
 from tests.seams.auditing import Roles, count_file, memory
 from tests.seams.problem import in_groups
@@ -110,12 +111,10 @@ def test_cuts_that_cannot_be_meant_are_refused(cuts, message: str) -> None:
     assert str(error.value) == message
 
 
-def test_names_cannot_be_cut() -> None:
+def test_names_cannot_be_cut(refused: Refusals) -> None:
     with pytest.raises(DataError, match="sex"):
         in_groups({"sex": np.array(["f", "m"])}, [25])
-    with pytest.raises(
-        DataError, match="the group column 'sex' of the table contains String, not numbers"
-    ):
+    with refused(DataError):
         audit_table(
             pl.DataFrame({"p": [0.1, 0.2], "sex": ["f", "m"]}),
             score="p",
@@ -160,10 +159,10 @@ def test_a_number_of_very_many_values_is_cut_into_levels_to_be_counted(
     assert any("256 levels" in text for text in found.note_texts()) == (not exact)
 
 
-def test_numbers_of_rows_are_not_measurements(tmp_path) -> None:
+def test_numbers_of_rows_are_not_measurements(tmp_path, refused: Refusals) -> None:
     people().write_parquet(tmp_path / "s.parquet")
     for rows in (10, 10**6):
-        with pytest.raises(DataError, match=r"the groups 'row' have .* different values"):
+        with refused(DataError):
             audit_file(
                 tmp_path / "s.parquet", score="p", group="row", **flat(in_memory_rows=rows, **FAST)
             )

@@ -322,17 +322,14 @@ def test_groups_are_numbers_of_one_kind_in_all_files(kinds, tmp_path):
 
 
 @pytest.mark.parametrize("how", [{}, STREAMED])
-def test_long_integers_beside_floats_in_another_file_are_refused(how, tmp_path):
+def test_long_integers_beside_floats_in_another_file_are_refused(how, tmp_path, refused):
     pl.DataFrame({"p": [0.1, 0.2] * 20, "g": [2**53 + 1, 7] * 20}).write_parquet(
         tmp_path / "part-0.parquet"
     )
     pl.DataFrame({"p": [0.1, 0.2] * 20, "g": [1.5, 7.0] * 20}).write_parquet(
         tmp_path / "part-1.parquet"
     )
-    with pytest.raises(
-        DataError,
-        match="column 'g' contains integers that floating-point numbers do not distinguish",
-    ):
+    with refused(DataError):
         audit_file(tmp_path / "part-*.parquet", score="p", group="g", **flat(**QUICK, **how))
 
 
@@ -560,14 +557,11 @@ def test_witnesses_are_drawn_for_as_many_comparisons_as_of_a_small_file(scores, 
     assert all(one.witness is None for one in audit_file(scores, **flat(**options)).findings)
 
 
-def test_too_many_combinations_are_refused(tmp_path, monkeypatch):
+def test_too_many_combinations_are_refused(tmp_path, monkeypatch, refused):
     monkeypatch.setattr(counted_cells, "MOST_CELLS", 5)
     table(200).write_parquet(tmp_path / "some.parquet")
     options = {"score": "p", "group": ["sex", "region"], **QUICK}
-    with pytest.raises(
-        DataError,
-        match=r"the columns 'sex', 'region' have more than .* combinations .*; audit fewer",
-    ):
+    with refused(DataError):
         audit_file(tmp_path / "some.parquet", **flat(**options, **STREAMED))
     assert audit_file(tmp_path / "some.parquet", **flat(**options)).findings
 

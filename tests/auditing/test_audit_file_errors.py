@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 
 from metrifair import AuditOptions, DataError, ReadOptions, audit_file
+from tests.expected_errors import Refusals
 from tests.flat_options import flat
 from tests.seams.auditing import _column_remedy
 
@@ -268,7 +269,7 @@ def test_compressed_text_of_another_encoding_that_is_damaged(damage, tmp_path):
 
 @pytest.mark.parametrize("held", [True, False])
 def test_a_column_of_ids_is_refused_while_it_is_read(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, held: bool
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, held: bool, refused: Refusals
 ) -> None:
     """Before its values are listed: to name and sort a million took 20 s."""
     ids = pl.Series([f"id {number}" for number in range(30_000)])
@@ -276,7 +277,7 @@ def test_a_column_of_ids_is_refused_while_it_is_read(
     monkeypatch.setattr(
         pl.Series, "to_list", lambda column: pytest.fail(f"listed {len(column)} values")
     )
-    with pytest.raises(DataError, match=r"have \d+,000 or more different values"):
+    with refused(DataError):
         audit_file(
             tmp_path / "ids.parquet",
             score="p",

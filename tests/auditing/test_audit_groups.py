@@ -69,21 +69,19 @@ def test_where_the_limits_are(groups, samples, most, allowed):
         check_attribute(Attribute("county", tuple(range(groups))), samples, most)
 
 
-def test_nobody_is_told_to_insist_on_more_groups_than_possible():
-    with pytest.raises(
-        DataError, match=r"pass options=AuditOptions\(cuts=...\) to make groups of a number$"
-    ):
+def test_nobody_is_told_to_insist_on_more_groups_than_possible(refused):
+    with refused(DataError):
         check_attribute(Attribute("number", tuple(range(MOST_LEVELS + 1))), 10**6)
 
 
 @pytest.mark.parametrize("most", [1, 0, -5, True, 2.5, "many", MOST_LEVELS + 1])
-def test_a_limit_that_is_none_is_refused(tmp_path, most):
-    with pytest.raises(DataError, match="max_groups must be an integer from 2 to 10,000"):
+def test_a_limit_that_is_none_is_refused(tmp_path, most, refused):
+    with refused(DataError):
         audit(
             None, [0.1, 0.9], sensitive_features=["a", "b"], options=AuditOptions(max_groups=most)
         )
     (tmp_path / "s.csv").write_text("p,g\n0.1,a\n0.9,b\n")
-    with pytest.raises(DataError, match="max_groups must be an integer from 2 to 10,000"):
+    with refused(DataError):
         audit_file(
             tmp_path / "s.csv",
             score="p",

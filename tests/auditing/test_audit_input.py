@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from metrifair import DataError, audit
+from tests.expected_errors import Refusals
 from tests.flat_options import flat_audit
 
 GOOD: dict[str, Any] = {"y_pred": [0.1, 0.4, 0.6, 0.9], "sensitive_features": list("aabb")}
@@ -117,19 +118,15 @@ def test_bad_input_is_refused_with_a_clear_message(changed: dict[str, Any], mess
     assert message in str(refusal.value)
 
 
-def test_ten_thousand_groups_are_the_most() -> None:
+def test_ten_thousand_groups_are_the_most(refused: Refusals) -> None:
     n = 10_001
-    with pytest.raises(
-        DataError, match="have 10,001 different values, as an id or a measurement does: too many"
-    ):
+    with refused(DataError):
         audit(None, np.zeros(n), sensitive_features=np.arange(n))
 
 
-def test_twenty_labels_are_the_most() -> None:
+def test_twenty_labels_are_the_most(refused: Refusals) -> None:
     n = 25
-    with pytest.raises(
-        DataError, match="y_true contains 25 labels, at most 20 can be compared; merge labels"
-    ):
+    with refused(DataError):
         audit([f"label {k}" for k in range(n)], np.zeros(n), sensitive_features=np.arange(n) % 2)
 
 

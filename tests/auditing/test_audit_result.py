@@ -23,6 +23,7 @@ from matplotlib.figure import Figure
 
 from metrifair import Audit, AuditOptions, DataError, audit
 from metrifair.report import ChartDisplay
+from tests.expected_errors import Refusals
 from tests.flat_options import flat
 from tests.seams.auditing import AuditRecord
 
@@ -58,13 +59,11 @@ def test_the_frame_has_a_row_for_each_finding(backend: Any, kind: type) -> None:
     assert str(frame["certified"].dtype) in ("float64", "Float64")
 
 
-def test_frames_of_columns_without_any_value_keep_their_type() -> None:
+def test_frames_of_columns_without_any_value_keep_their_type(refused: Refusals) -> None:
     weighted = audited(sample_weight=np.ones(240), resamples=0)
     for backend in ("pandas", "polars"):
         assert str(weighted.to_frame(backend)["p_value"].dtype) in ("float64", "Float64")
-    with pytest.raises(
-        DataError, match="backend must be one of 'polars', 'pandas', 'pyarrow', 'modin', 'cudf'"
-    ):
+    with refused(DataError):
         weighted.to_frame("arrow")  # type: ignore[arg-type]
 
 
@@ -224,7 +223,7 @@ def test_names_are_drawn_as_text(labeled: Audit) -> None:
     assert display.figure_ is figure
 
 
-def test_what_cannot_be_drawn_says_why() -> None:
+def test_what_cannot_be_drawn_says_why(refused: Refusals) -> None:
     found = audit(
         None,
         np.arange(40.0),
@@ -235,7 +234,7 @@ def test_what_cannot_be_drawn_says_why() -> None:
         found.plot("reliability")
     with pytest.raises(DataError, match="no densities to draw"):
         audit(None, [0.2, 0.8, 0.4, 0.9], sensitive_features=list("aabb")).plot("densities")
-    with pytest.raises(DataError, match="kind must be one of"):
+    with refused(DataError):
         found.plot("pie")  # type: ignore[arg-type]
 
 

@@ -216,7 +216,7 @@ def test_states_that_differ_say_how(tmp_path):
             call()
 
 
-def test_two_columns_of_probabilities_are_of_the_last_label(tmp_path):
+def test_two_columns_of_probabilities_are_of_the_last_label(tmp_path, refused):
     """A label of another sign would turn every figure round, and nobody can turn the counts
     round any more.
     """
@@ -229,10 +229,7 @@ def test_two_columns_of_probabilities_are_of_the_last_label(tmp_path):
     state.save(tmp_path / "a.state")
     for one in (state, AuditState.load(tmp_path / "a.state")):
         for asked in ({"pos_label": 0}, {"pos_label": 1, "favorable": "low"}):
-            with pytest.raises(
-                DataError,
-                match="are the probabilities of the label 1, the last of two columns; count",
-            ):
+            with refused(DataError):
                 one.audit(**flat(**asked, **QUICK))
         for asked in (
             {"pos_label": 1},
@@ -357,11 +354,9 @@ def test_counts_that_no_rows_have_are_refused(case, tmp_path):
         AuditState.load(path)
 
 
-def test_other_files_are_no_states(tmp_path):
+def test_other_files_are_no_states(tmp_path, refused):
     (tmp_path / "x").write_bytes(described({}, {}, "estimator"))
-    with pytest.raises(
-        ModelFileError, match="it contains a 'estimator', not the counts of an audit"
-    ):
+    with refused(ModelFileError):
         AuditState.load(tmp_path / "x")
 
 

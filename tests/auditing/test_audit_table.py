@@ -154,7 +154,9 @@ def marked(n=600):
 
 
 @pytest.mark.parametrize("limit", [{}, COUNTED], ids=["held", "counted"])
-def test_what_stands_for_a_missing_value_is_missing_in_files_and_every_engine(limit, tmp_path):
+def test_what_stands_for_a_missing_value_is_missing_in_files_and_every_engine(
+    limit, tmp_path, refused
+):
     gaps, full = marked()
     gaps.write_parquet(tmp_path / "gaps.parquet")
     full.write_parquet(tmp_path / "full.parquet")
@@ -190,9 +192,7 @@ def test_what_stands_for_a_missing_value_is_missing_in_files_and_every_engine(li
                 else expected
             ).record
         ), engine
-    with pytest.raises(
-        DataError, match="the weight column 'w' must contain finite numbers that are not negative"
-    ):
+    with refused(DataError):
         audit_table(full, **flat(**asked))
 
 
@@ -206,8 +206,8 @@ def test_counts_know_what_stands_for_a_missing_value(tmp_path):
     assert len({(state.rows, state.left_out, len(state.cells)) for state in states}) == 1
 
 
-def test_only_text_stands_for_a_missing_value():
-    with pytest.raises(DataError, match=r"missing must be a code for a missing value.*got \[-9\]"):
+def test_only_text_stands_for_a_missing_value(refused):
+    with refused(DataError):
         audit_table(pl.DataFrame({"p": [0.1], "sex": ["f"]}), score="p", group="sex", missing=[-9])
 
 
@@ -241,11 +241,9 @@ def test_every_engine_counts_what_a_file_counts(engine, atoms, tmp_path, monkeyp
         )
 
 
-def test_a_table_with_scores_beyond_the_range_is_not_counted():
+def test_a_table_with_scores_beyond_the_range_is_not_counted(refused):
     roles = Roles.from_names(score="p", group="sex")
-    with pytest.raises(
-        DataError, match=r"the score 1\.5 lies beyond the range from 0 to 1; pass score_range="
-    ):
+    with refused(DataError):
         count_table(
             AuditState(),
             DatabaseTable("the table", pl.DataFrame({"p": [1.5], "sex": ["f"]})),
@@ -505,19 +503,17 @@ def test_what_is_not_a_table_is_refused(given, match):
         audit_table(given, score="p", group="g")
 
 
-def test_a_table_without_rows_is_refused():
-    with pytest.raises(DataError, match=r"^the table has no rows$"):
+def test_a_table_without_rows_is_refused(refused):
+    with refused(DataError):
         audit_table(table(10).clear(), score="p", group="sex")
 
 
-def test_what_an_engine_finds_wrong_is_one_sentence():
+def test_what_an_engine_finds_wrong_is_one_sentence(refused):
     with duckdb.connect() as connection:
         relation = connection.sql(
             "SELECT CAST(x AS DOUBLE) AS p, 'a' AS g FROM (VALUES ('1'), ('one')) AS v(x)"
         )
-        with pytest.raises(
-            DataError, match=r"^the table cannot be read: ConversionException: .*'one'"
-        ) as raised:
+        with refused(DataError) as raised:
             audit_table(relation, score="p", group="g")
     assert raised.value.__context__ is None
     assert "\n" not in str(raised.value)
@@ -533,7 +529,7 @@ def test_frames_of_narwhals_are_tables_too():
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_probabilities_of_classes_are_no_models_in_any_way_in(engine, tmp_path):
+def test_probabilities_of_classes_are_no_models_in_any_way_in(engine, tmp_path, refused):
     p = np.round(np.random.default_rng(0).dirichlet([1, 1, 1], 60), 3)
     frame = pl.DataFrame(p, list("abc")).with_columns(
         sex=pl.Series(["m", "w"] * 30), d=1 - pl.col("a") / 2
@@ -547,10 +543,7 @@ def test_probabilities_of_classes_are_no_models_in_any_way_in(engine, tmp_path):
         )
         for (audited, place), limit in ((way, limit) for way in ways for limit in (10, 100)):
             for scores in (["a", "b", "c"], ["d", "s"]):
-                with pytest.raises(
-                    DataError,
-                    match=r"add up to 1 in every row.* audit each by itself and compare the",
-                ):
+                with refused(DataError):
                     audited(place, score=scores, **flat(**asked, in_memory_rows=limit))
             if engine in {"polars", "DuckDB"}:
                 audited(place, score=["a", "b", "d"], **flat(**asked, in_memory_rows=limit))

@@ -4,6 +4,7 @@ when.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,6 @@ from tests.seams.metrics import METRICS
 from tests.seams.wording import (
     finding_meaning,
     finding_sentence,
-    note_text,
     note_topic,
     points_text,
 )
@@ -35,10 +35,6 @@ def topics(found: Any) -> list[str]:
     return [note_topic(note) for note in found.notes]
 
 
-def texts(found: Any, topic: str) -> list[str]:
-    return [note_text(note) for note in found.notes if note_topic(note) == topic]
-
-
 def test_the_sentence_says_where_the_gap_is_and_for_whom() -> None:
     found = audit(
         None,
@@ -46,13 +42,12 @@ def test_the_sentence_says_where_the_gap_is_and_for_whom() -> None:
         sensitive_features=list("aaaabbbb"),
         **flat(**QUICK),
     )
-    assert found.describe() == (
-        "At a cutoff just above 0.2, 50.0% of “a” and 100.0% of “b” pass it.",
-        (
-            "For any cutoff, the shares of “a” and “b” at or above it differ by at most 50.0 "
-            "points. The largest difference is at a cutoff just above 0.2."
-        ),
-    )
+    assert found.worst().groups == ("a", "b")
+    for text in found.describe():
+        assert "“a” and " in text
+        assert "“b”" in text
+        assert "at a cutoff just above 0.2" in text.lower()
+        assert "50.0" in text
 
 
 def test_scores_at_a_cutoff_pass_it_where_scores_repeat() -> None:
@@ -65,12 +60,11 @@ def test_scores_at_a_cutoff_pass_it_where_scores_repeat() -> None:
 def test_decisions_are_told_as_decisions_and_have_no_curves() -> None:
     decided, groups = [0, 0, 0, 1, 0, 1, 1, 1], list("aaaabbbb")
     found = audit(None, decided, sensitive_features=groups, **flat(**QUICK))
-    sentences = {finding_sentence(one) for one in found.findings}
-    assert sentences == {"The decision is 1 for 25.0% of “a” and 75.0% of “b”."}
-    assert (
-        found.describe().meaning
-        == "The shares of “a” and “b” with decision 1 differ by 50.0 points."
-    )
+    (sentence,) = {finding_sentence(one) for one in found.findings}
+    assert "decision is 1" in sentence
+    assert re.findall(r"([\d.]+)% of “(\w)”", sentence) == [("25.0", "a"), ("75.0", "b")]
+    assert "with decision 1" in found.describe().meaning
+    assert "50.0 points" in found.describe().meaning
     assert not found.record.distributions
     assert {one.witness for one in found.findings} == {None}
     counted = (
@@ -134,9 +128,9 @@ def test_parity_is_warned_of_in_the_papers_first_example_only() -> None:
     X, y, group = population.sample(3000, seed=1)
     for prediction in (population.optimal_prediction(X), population.fair_prediction(X)):
         found = audit(y, prediction, sensitive_features=group, **flat(**QUICK))
-        (text,) = texts(found, "parity")
-        assert "the correlation of score and outcome is near 0 within “0”" in text
-        assert "but not within “1”" in text
+        (note,) = [note for note in found.notes if note_topic(note) == "parity"]
+        assert note.kind == "uninformative_score"
+        assert (set(note.facts["uninformative"]), set(note.facts["informative"])) == ({"0"}, {"1"})
     told = OffsetRegression()
     X, y, group = told.sample(3000, seed=1)
     assert "parity" not in topics(
@@ -160,13 +154,13 @@ def test_parity_is_not_warned_of_for_a_few_samples_or_where_no_group_is_told_apa
 def test_small_groups_are_named() -> None:
     group = np.array(["many"] * 500 + ["few"] * 12 + ["some"] * 100)
     score = np.random.default_rng(0).random(len(group))
-    assert audit(None, score, sensitive_features=group, **flat(**QUICK)).note_texts() == [
-        (
-            "Below the minimum group size of 30 rows: “few” of sensitive_features (12 rows in "
-            "everyone)."
-        ),
-        "Too few rows to rule out a gap of 20 points between “many” and “some”.",
-    ]
+    small, undetectable = audit(None, score, sensitive_features=group, **flat(**QUICK)).notes
+    assert (small.kind, undetectable.kind) == ("small_groups", "undetectable_gaps")
+    (few,) = small.facts["groups"]
+    assert tuple(few) == ("few", "sensitive_features", "everyone", 12)
+    assert small.facts["min_group_size"] == 30
+    (pair,) = undetectable.facts["pairs"]
+    assert tuple(pair) == ("many", "some", "everyone")
     large = np.random.default_rng(0).random(4000)
     assert not audit(None, large, sensitive_features=np.arange(4000) % 2, **flat(**QUICK)).notes
 
@@ -175,7 +169,8 @@ def test_the_summary_begins_with_what_is_certain_and_tells_chance_from_more() ->
     unfair = audit(np.arange(800) % 2, SCORE, sensitive_features=SEX, **flat(**QUICK))
     certain = [one for one in unfair.findings if one.metric == "kolmogorov" and one.certain]
     head = max(certain, key=lambda one: one.joint_interval.low)
-    assert unfair.summary.splitlines()[0].startswith("The largest significant gap is ")
+    assert unfair.headline == head
+    assert "largest significant gap" in unfair.summary.splitlines()[0]
     assert f"{100 * head.value:.1f} points" in unfair.summary.splitlines()[0]
     assert finding_sentence(head) in unfair.summary.splitlines()[0]
     assert unfair.summary.splitlines()[1].startswith("95% interval: ")
@@ -184,7 +179,7 @@ def test_the_summary_begins_with_what_is_certain_and_tells_chance_from_more() ->
         None, np.random.default_rng(0).random(800), sensitive_features=SEX, **flat(**QUICK)
     )
     assert fair.summary.splitlines()[0] == "No significant gap."
-    assert "The gap is statistically significant" not in fair.summary
+    assert "is statistically significant" not in fair.summary
 
 
 @pytest.mark.parametrize("apart", [True, False])
@@ -200,9 +195,8 @@ def test_many_comparisons_are_told_from_chance_by_joint_bounds(apart: bool) -> N
         random_state=0,
         options=AuditOptions(resamples=0),
     )
-    expected = "All 55 gaps are statistically significant (joint confidence intervals)."
-    expected = expected if apart else "No significant gap in 55 comparisons."
-    assert expected in found.summary
+    assert ("All 55 gaps" in found.summary) == apart
+    assert ("No significant gap" in found.summary) != apart
     assert {(one.significant, one.tested_by) for one in found.findings} == {(apart, "joint_bounds")}
     other = audit(
         None,
@@ -212,7 +206,8 @@ def test_many_comparisons_are_told_from_chance_by_joint_bounds(apart: bool) -> N
         random_state=0,
         options=AuditOptions(resamples=0),
     )
-    assert "999 permutations are too few to test 55 gaps; 1,100 are needed." in other.summary
+    numbers = re.findall(r"999|55 gaps|1,100", other.summary)
+    assert numbers == ["999", "55 gaps", "1,100"]
 
 
 def test_the_largest_of_many_gaps_is_not_given_the_interval_of_one() -> None:
@@ -231,10 +226,10 @@ def test_the_largest_of_many_gaps_is_not_given_the_interval_of_one() -> None:
             random_state=0,
             options=AuditOptions(resamples=60, permutations=0),
         )
-        assert found.summary.splitlines()[0] == "No significant gap in 28 comparisons."
-        assert found.summary.splitlines()[1].startswith(
-            "“3” and “5” of sensitive_features differ by "
-        )
+        assert "28 comparisons" in found.summary.splitlines()[0]
+        assert not any(one.significant for one in found.findings)
+        assert found.headline is None
+        assert found.summary.splitlines()[1].startswith("“3” and “5” ")
         assert "95% interval: 0" in found.summary.splitlines()[1]
         alone.append(any(one.interval.low > 0 for one in found.findings))
     assert any(alone)
@@ -245,10 +240,8 @@ def test_groups_of_too_few_rows_are_no_headline() -> None:
     found = audit(
         None, np.random.default_rng(0).random(403), sensitive_features=group, **flat(**QUICK)
     )
-    assert (
-        found.summary.splitlines()[0]
-        == "No gap can be assessed: every comparison has a group with fewer than 30 rows."
-    )
+    assert found.summary.splitlines()[0].startswith("No gap can be assessed")
+    assert "fewer than 30 rows" in found.summary.splitlines()[0]
     asked = audit(
         None,
         np.random.default_rng(0).random(403),
@@ -303,13 +296,9 @@ def test_the_summary_speaks_of_four_fifths() -> None:
 
 def test_constant_scores_are_named_as_such_and_not_praised() -> None:
     found = audit(None, np.full(800, 0.62), sensitive_features=SEX, **flat(**QUICK))
-    assert (
-        found.summary.splitlines()[0]
-        == "Every score is 0.62: the results are the same for everyone."
-    )
-    assert texts(found, "constant") == [
-        "Every score is 0.62, so no gap can appear. This is no evidence of fairness."
-    ]
+    assert "Every score is 0.62" in found.summary.splitlines()[0]
+    (note,) = [note for note in found.notes if note_topic(note) == "constant"]
+    assert (note.kind, note.facts) == ("constant_scores", {"score": 0.62})
     assert found.worst().value == 0.0
 
 
@@ -334,14 +323,10 @@ def test_decisions_that_are_the_same_for_everyone_are_named(
         sample_weight=weight,
         **flat(**QUICK),
     )
-    (text,), at = texts(found, "constant"), f"{threshold:g}".replace("-", "−")
-    assert text.startswith(
-        f"At threshold {at}, {who} selected. Equal selection rates are then no evidence"
-    )
-    assert (
-        found.summary.splitlines()[0]
-        == f"At threshold {at}, {who} selected: the results are the same for everyone."
-    )
+    (note,) = [note for note in found.notes if note_topic(note) == "constant"]
+    facts = {"threshold": threshold, "selected": who == "everyone is"}
+    assert (note.kind, note.facts) == ("same_decision", facts)
+    assert f"{who} selected" in found.summary.splitlines()[0]
 
 
 @pytest.mark.parametrize("threshold", ["auto", None, 0.8])

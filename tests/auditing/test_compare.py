@@ -32,6 +32,7 @@ from metrifair import (
     audit_table,
     compare,
 )
+from tests.expected_errors import Refusals
 from tests.flat_options import flat, flat_audit
 from tests.seams.auditing import (
     AuditArguments,
@@ -288,7 +289,7 @@ def test_models_that_favor_opposite_groups_have_opposite_errors() -> None:
         ), one.metric
 
 
-def test_json_files_are_compared_as_different_rows(tmp_path: Path) -> None:
+def test_json_files_are_compared_as_different_rows(tmp_path: Path, refused: Refusals) -> None:
     group, scores = models(200, (0.9, 0.3))
     audits = [
         audit(None, one, sensitive_features=group, random_state=0, **flat(**QUICK))
@@ -302,11 +303,11 @@ def test_json_files_are_compared_as_different_rows(tmp_path: Path) -> None:
     assert "independent" in found.summary
     assert json.loads(found.to_json())["pairing"] == "independent"
     assert pickle.loads(pickle.dumps(audits[0])).rows is None
-    with pytest.raises(DataError, match="paired=True needs the rows of both audits"):
+    with refused(DataError):
         compare(*files, paired=True)
     strange = tmp_path / "strange.json"
     strange.write_text('{"kind": "something else"}')
-    with pytest.raises(DataError, match="is not the JSON of an audit"):
+    with refused(DataError):
         compare(strange, files[0])
     with pytest.raises(DataError, match="cannot read"):
         compare(tmp_path / "none.json", files[0])
@@ -325,7 +326,7 @@ def test_a_dict_is_several_models_whatever_it_holds(column: Any) -> None:
     assert isinstance(found.audits["old"].to_frame(), kind)
 
 
-def test_a_table_is_one_model_whose_columns_are_classes() -> None:
+def test_a_table_is_one_model_whose_columns_are_classes(refused: Refusals) -> None:
     group, scores = models(100, (0.8, 0.2))
     pair = {"no": 1 - scores["old"], "yes": scores["old"]}
     for table in (pd.DataFrame, pl.DataFrame):
@@ -333,18 +334,15 @@ def test_a_table_is_one_model_whose_columns_are_classes() -> None:
             audit(None, table(pair), sensitive_features=group, random_state=0, **flat(**QUICK)),
             Audit,
         )
-        with pytest.raises(DataError, match="a dict of several models"):
+        with refused(DataError):
             audit(None, table(scores), sensitive_features=group)
     assert isinstance(
         audit(None, pair, sensitive_features=group, random_state=0, **flat(**QUICK)),
         AuditDifference,
     )
-    with pytest.raises(DataError, match="a dict of several models"):
+    with refused(DataError):
         audit(None, np.stack(list(scores.values()), 1), sensitive_features=group)
-    with pytest.raises(
-        DataError,
-        match="y_pred is a dict, which contains the predictions of several models, and has 1",
-    ):
+    with refused(DataError):
         audit(None, {"old": scores["old"]}, sensitive_features=group)
     three = {name: np.stack([one, (1 - one) / 2, (1 - one) / 2], 1) for name, one in scores.items()}
     assert isinstance(
@@ -478,7 +476,9 @@ def test_groups_match_by_equality_however_a_file_spells_them() -> None:
     assert compare(*audits[:2], paired=True).record.pairing == "rows"
 
 
-def test_ratios_of_other_groups_are_not_compared_but_a_group_may_be_absent() -> None:
+def test_ratios_of_other_groups_are_not_compared_but_a_group_may_be_absent(
+    refused: Refusals,
+) -> None:
     rng = np.random.default_rng(0)
     score, age = rng.random(600), rng.integers(18, 80, 600)
     at_45, at_25, unbanded = (
@@ -486,7 +486,7 @@ def test_ratios_of_other_groups_are_not_compared_but_a_group_may_be_absent() -> 
         for how in ({"cuts": [45]}, {"cuts": [25]}, {"continuous": True})
     )
     for other in (at_25, unbanded):
-        with pytest.raises(DataError, match="have no finding in common"):
+        with refused(DataError):
             compare(at_45, other)
     assert "selection_ratio" in {row.metric for row in compare(unbanded, unbanded).differences}
     region = rng.choice(["north", "south", "west"], 600)
@@ -646,7 +646,9 @@ def _grows(one: Difference) -> bool:
     return (one.difference > 0) != (one.metric == "selection_ratio")
 
 
-def test_audits_that_have_nothing_in_common_or_another_confidence_are_refused() -> None:
+def test_audits_that_have_nothing_in_common_or_another_confidence_are_refused(
+    refused: Refusals,
+) -> None:
     group, scores = models(50, (0.8, 0.2))
     one = audit(
         None,
@@ -666,7 +668,7 @@ def test_audits_that_have_nothing_in_common_or_another_confidence_are_refused() 
     )
     with pytest.raises(DataError, match="no finding in common"):
         compare(one, other)
-    with pytest.raises(DataError, match=r"confidence is .* with the same value"):
+    with refused(DataError):
         compare(
             one,
             audit(None, scores["new"], sensitive_features=group, confidence=0.9, **flat(**QUICK)),

@@ -59,10 +59,8 @@ def test_a_database_is_read_beside_other_readers(database):
         )
 
 
-def test_a_table_and_a_query_exclude_each_other(database):
-    with pytest.raises(
-        DataError, match=r"^table and query exclude each other; leave one of them out$"
-    ):
+def test_a_table_and_a_query_exclude_each_other(database, refused):
+    with refused(DataError):
         open_table(f"duckdb:{database}", "scores", "SELECT * FROM scores")
     assert (
         open_table(f"duckdb:{database}", None, "SELECT * FROM scores").name
@@ -111,13 +109,10 @@ def test_what_is_not_there_is_named(database, tmp_path):
             open_table(address, name)
 
 
-def test_what_is_not_installed_is_named(database, monkeypatch):
+def test_what_is_not_installed_is_named(database, monkeypatch, refused):
     with monkeypatch.context() as patch:
         patch.setattr(ibis, "connect", lambda address: (_ for _ in ()).throw(ImportError(address)))
-        with pytest.raises(
-            MissingExtra,
-            match=r'the postgresql database needs its driver: .*"ibis-framework\[postgres\]"',
-        ):
+        with refused(MissingExtra):
             open_table("postgresql://me:secret@host/db", "scores")
     for module, address in (("duckdb", f"duckdb:{database}"), ("ibis", "postgres://host/db")):
         with monkeypatch.context() as patch:
@@ -168,11 +163,11 @@ def test_no_password_is_shown(address, fails, monkeypatch, caplog):
         assert secret not in told.replace(__file__, "")
 
 
-def test_no_password_is_shown_by_an_audit(monkeypatch):
+def test_no_password_is_shown_by_an_audit(monkeypatch, refused):
     frame = table(50).lazy().with_columns(p=ibis_error())
     place = DatabaseTable("the table", frame, (PASSWORD,))
     assert PASSWORD not in repr(place)
-    with pytest.raises(DataError, match=r"the table cannot be read: .*\*\*\*") as raised:
+    with refused(DataError) as raised:
         audit_table(place, **flat(**ASK))
     assert PASSWORD not in "".join(traceback.format_exception(raised.value))
 

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 from metrifair import AuditOptions, AuditState, DataError, audit, audit_file, audit_table
+from tests.expected_errors import Refusals
 from tests.seams.auditing import Roles, count_file
 
 ASKED: dict[str, Any] = {"score": "p", "group": "g"}
@@ -37,14 +38,12 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("ending", ["parquet", "csv", "ndjson"])
 @pytest.mark.parametrize("limit", [2_000_000, 10], ids=["in memory", "counted"])
-def test_files(case: str, ending: str, limit: int, tmp_path: Path) -> None:
+def test_files(case: str, ending: str, limit: int, tmp_path: Path, refused: Refusals) -> None:
     path = tmp_path / f"scores.{ending}"
     getattr(frame(*CASES[case]), f"write_{ending}")(path)
-    with pytest.raises(
-        DataError, match="'p' contains integers that floating-point numbers do not distinguish"
-    ):
+    with refused(DataError):
         audit_file(path, **ASKED, options=quick(limit))
-    with pytest.raises(DataError, match="floating-point numbers do not distinguish"):
+    with refused(DataError):
         count_file(
             AuditState(score_range=(-1e300, 1e300)), path, Roles.from_names(score="p", group="g")
         )
@@ -53,7 +52,7 @@ def test_files(case: str, ending: str, limit: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("engine", ["polars", "polars, lazy", "pandas", "DuckDB"])
 @pytest.mark.parametrize("limit", [2_000_000, 10], ids=["in memory", "counted"])
-def test_tables(case: str, engine: str, limit: int) -> None:
+def test_tables(case: str, engine: str, limit: int, refused: Refusals) -> None:
     data = frame(*CASES[case])
     with duckdb.connect() as connection:
         table = {
@@ -62,12 +61,12 @@ def test_tables(case: str, engine: str, limit: int) -> None:
             "pandas": data.to_pandas(),
             "DuckDB": connection.register("rows", data.to_arrow()).table("rows"),
         }[engine]
-        with pytest.raises(DataError, match="floating-point numbers do not distinguish"):
+        with refused(DataError):
             audit_table(table, **ASKED, options=quick(limit))
 
 
-def test_arrays() -> None:
-    with pytest.raises(DataError, match="floating-point numbers do not distinguish"):
+def test_arrays(refused: Refusals) -> None:
+    with refused(DataError):
         audit(
             None, frame(2**53, pl.Int64)["p"], sensitive_features=["a", "b"] * 40, options=quick()
         )
@@ -131,6 +130,6 @@ def test_states_keep_the_names_of_integers_beyond_64_bits(large, tmp_path):
     assert {cell[-1] for cell in labeled.cells} == {"1", str(large)}
 
 
-def test_a_range_beyond_floating_point_numbers_is_refused():
-    with pytest.raises(DataError, match="score_range must be two numbers, lowest and highest"):
+def test_a_range_beyond_floating_point_numbers_is_refused(refused):
+    with refused(DataError):
         AuditState(score_range=(0, 10**400))

@@ -20,6 +20,7 @@ from metrifair import (
     audit_table,
     unfairness,
 )
+from tests.expected_errors import Refusals
 from tests.seams.auditing import (
     bootstrap,
     compared_figures,
@@ -460,16 +461,16 @@ def test_few_known_groups_correct_nothing_and_a_note_says_so() -> None:
     assert "few_known_rows" in {note.kind for note in found.notes}
 
 
-def test_rules_that_ask_for_reported_groups_refuse_probabilities() -> None:
+def test_rules_that_ask_for_reported_groups_refuse_probabilities(refused: Refusals) -> None:
     found = audit(None, SMALL.score, sensitive_features=SMALL.race(), options=QUICK, random_state=0)
-    with pytest.raises(DataError, match="does not permit imputed groups"):
+    with refused(DataError):
         found.rates("ll144")
     for standard in ("four-fifths", "credit"):
         table = found.rates(standard, reference="v" if standard == "credit" else "highest")
         assert "The figures weight each row by P(race)" in table.audit.summary
 
 
-def test_files_too_large_for_memory_refuse_probabilities(tmp_path: Path) -> None:
+def test_files_too_large_for_memory_refuse_probabilities(tmp_path: Path, refused: Refusals) -> None:
     frame = pl.DataFrame({"p": SMALL.score, "u": 1 - SMALL.share, "v": SMALL.share})
     frame.write_parquet(tmp_path / "scores.parquet")
     race = GroupProbabilities(["u", "v"], attribute="race")
@@ -478,15 +479,11 @@ def test_files_too_large_for_memory_refuse_probabilities(tmp_path: Path) -> None
         "group": race,
         "options": AuditOptions(in_memory_rows=100),
     }
-    with pytest.raises(
-        DataError, match="more than 100 rows, and group probabilities are audited in memory"
-    ):
+    with refused(DataError):
         audit_file(tmp_path / "scores.parquet", **shared)
-    with pytest.raises(
-        DataError, match="more than 100 rows, and group probabilities are audited in memory"
-    ):
+    with refused(DataError):
         audit_table(frame, **shared)
-    with pytest.raises(DataError, match="group must name columns of the file or table"):
+    with refused(DataError):
         audit_file(tmp_path / "scores.parquet", score="p", group=SMALL.race())
 
 

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrifair import Audit, AuditState, DataError, audit, audit_file, audit_table
+from tests.expected_errors import Refusals
 from tests.flat_options import flat, flat_audit
 from tests.seams.api import RateTable
 from tests.seams.figures import STANDARDS
@@ -474,12 +475,12 @@ def test_what_cannot_be_meant_is_refused(asked: dict[str, Any], words: str) -> N
     assert words in str(raised.value)
 
 
-def test_a_standard_needs_one_score() -> None:
-    with pytest.raises(DataError, match="needs one score for each row"):
+def test_a_standard_needs_one_score(refused: Refusals) -> None:
+    with refused(DataError):
         flat_audit(np.full((4, 3), 1 / 3), sensitive_features=list("aabb"), standard="ll144", **ALL)
 
 
-def test_tests_of_rates_and_over_strata_are_of_the_counts() -> None:
+def test_tests_of_rates_and_over_strata_are_of_the_counts(refused: Refusals) -> None:
     rng = np.random.default_rng(4)
     sex = rng.choice(["f", "m"], 400)
     site = rng.choice(["a", "b", "c"], 400)
@@ -508,7 +509,7 @@ def test_tests_of_rates_and_over_strata_are_of_the_counts() -> None:
     above = sum(f * (n - m) / (k + n) for (f, m), (k, n) in zip(tables, sizes, strict=True))
     below = sum(m * (k - f) / (k + n) for (f, m), (k, n) in zip(tables, sizes, strict=True))
     assert over.odds_ratio == pytest.approx(above / below)
-    with pytest.raises(DataError, match="is not a group of any stratum"):
+    with refused(DataError):
         found.over_strata("x")
     weighted = audit(None, hired, sensitive_features=sex, sample_weight=rng.random(400)).rates()
     assert list(weighted.tests()) == []

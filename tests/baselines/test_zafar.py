@@ -17,6 +17,7 @@ from sklearn.linear_model import LogisticRegression
 
 from metrifair.baselines import ZafarClassifier
 from metrifair.errors import DataError
+from tests.expected_errors import Refusals
 from tests.seams.baselines import (
     MISTREATED,
     ColumnScale,
@@ -301,8 +302,8 @@ def test_what_is_not_defined_for_several_groups() -> None:
         fitted(x, y, a, tau=0.1, criterion="equal_opportunity")
 
 
-def test_a_group_without_positives_has_no_equal_opportunity() -> None:
-    with pytest.raises(DataError, match="no row with label 1"):
+def test_a_group_without_positives_has_no_equal_opportunity(refused: Refusals) -> None:
+    with refused(DataError):
         fitted(X, np.array([0, 0, 0, 1]), A, tau=0.1, criterion="equal_opportunity")
 
 

@@ -13,6 +13,7 @@ from stratified_pass import stratified
 from torch import Tensor
 
 from metrifair.errors import DataError, TooFewSamples
+from tests.expected_errors import Refusals
 from tests.seams.batches import (
     Batch,
     DevicePasses,
@@ -138,7 +139,7 @@ def test_sides_whose_cells_alternate_keep_their_order() -> None:
     assert torch.arange(4)[found.rows].tolist() == [0, 2, 1, 3]
 
 
-def test_a_compared_group_that_is_too_small_is_named() -> None:
+def test_a_compared_group_that_is_too_small_is_named(refused: Refusals) -> None:
     for sizes, who, count in (((5, 1, 9), "m", "1"), ((0, 3, 9), "f", "no")):
         with pytest.raises(TooFewSamples) as caught:
             layout(sizes, PAIR, size=4)
@@ -147,7 +148,7 @@ def test_a_compared_group_that_is_too_small_is_named() -> None:
             "of each kind are "
             "needed; merge small groups, mark them as missing, or use estimate='rows' or 'batch'"
         )
-    with pytest.raises(TooFewSamples, match=r"group 'right' has 5 \+ 1 sample\(s\) there"):
+    with refused(TooFewSamples):
         layout((5, 5, 1), REST, size=4)
 
 

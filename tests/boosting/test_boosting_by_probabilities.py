@@ -19,6 +19,7 @@ from metrifair import (
     unfairness,
 )
 from metrifair.errors import DataError
+from tests.expected_errors import Refusals
 from tests.flat_options import with_penalty
 from tests.seams.boosting import _parts, boosting_problem
 from tests.seams.problem import Inputs
@@ -137,15 +138,12 @@ def test_an_evaluation_set_has_probabilities_or_groups() -> None:
     assert rounds[2] == pytest.approx(rounds[3], rel=1e-12)
 
 
-def test_an_evaluation_set_of_other_groups_is_refused() -> None:
+def test_an_evaluation_set_of_other_groups_is_refused(refused: Refusals) -> None:
     sets: dict[str, Any] = {
         "eval_set": [(X, LABEL)],
         "eval_sensitive_features": [race(names="abd")],
     }
-    with pytest.raises(
-        DataError,
-        match=r"eval_sensitive_features has P\(race\) of \['a', 'b', 'd'\], and the rows of",
-    ):
+    with refused(DataError):
         fitted("lightgbm", race(), **sets)
 
 
@@ -167,11 +165,9 @@ def test_what_needs_groups_is_refused_in_words(further: Any, message: str) -> No
         )
 
 
-def test_a_cluster_refuses_probabilities() -> None:
+def test_a_cluster_refuses_probabilities(refused: Refusals) -> None:
     array = pytest.importorskip("dask.array")
-    with pytest.raises(
-        DataError, match="sensitive_features must be a Dask collection, as X is, got a GroupProb"
-    ):
+    with refused(DataError):
         _parts("", array.from_array(X), array.from_array(LABEL), race(), None, None)
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from metrifair import FairLGBMClassifier, FairXGBClassifier, FairXGBRegressor, load, unfairness
 from metrifair.errors import DataError
+from tests.expected_errors import Refusals
 
 pytestmark = pytest.mark.extended
 
@@ -57,7 +58,7 @@ def figures(model: Any, y: Any = Y, x: Any = X) -> tuple[float, float]:
     return unfairness(y, score, sensitive_features=A, criterion="statistical_parity"), float(right)
 
 
-def test_two_workers_train_what_one_process_trains(tmp_path: Path) -> None:
+def test_two_workers_train_what_one_process_trains(tmp_path: Path, refused: Refusals) -> None:
     cluster = pytest.importorskip("cluster")
     plain = figures(FairXGBClassifier(0.0, **SETTINGS).fit(X, Y))
     with cluster.two_workers(FairXGBClassifier.__module__, "xgboost.dask"):
@@ -116,13 +117,11 @@ def test_two_workers_train_what_one_process_trains(tmp_path: Path) -> None:
         ):
             with pytest.raises(DataError, match=message):
                 FairXGBClassifier(5.0, **SETTINGS).fit(x, y, **wrong)
-        with pytest.raises(
-            DataError, match="y must contain 0 and 1 where X is a Dask collection, got"
-        ):
+        with refused(DataError):
             FairXGBClassifier(5.0, **SETTINGS).fit(x, y + 1, sensitive_features=a)
 
 
-def test_a_partition_whose_weights_are_all_0_is_left_out() -> None:
+def test_a_partition_whose_weights_are_all_0_is_left_out(refused: Refusals) -> None:
     weight = np.repeat([0.0, 1.0, 1.0, 1.0], 1_000)
     x, y, a, w = spread(X, Y, A, weight)
     with distributed.Client(
@@ -140,38 +139,32 @@ def test_a_partition_whose_weights_are_all_0_is_left_out() -> None:
         without = FairXGBClassifier(5.0, **SETTINGS).fit(
             x[1_000:], y[1_000:], sensitive_features=a[1_000:]
         )
-        with pytest.raises(DataError, match="y contains no rows of positive weight"):
+        with refused(DataError):
             FairXGBClassifier(5.0, **SETTINGS).fit(x, y, sensitive_features=a, sample_weight=0 * w)
     assert figures(model) == pytest.approx(figures(without), abs=0.02)
     judged = model.evals_result_["validation_0"]["penalized_risk"]
     assert np.isfinite(judged).all()
 
 
-def test_expected_groups_are_refused() -> None:
+def test_expected_groups_are_refused(refused: Refusals) -> None:
     x, y, a = spread(X, Y, A)
     with distributed.Client(
         processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0"
     ):
         for model in (FairXGBClassifier(5.0), FairXGBRegressor(5.0)):
-            with pytest.raises(
-                DataError,
-                match=r"^expected_groups=True is not computed where X is a Dask collection",
-            ):
+            with refused(DataError):
                 model.fit(x, y, sensitive_features=a)
 
 
-def test_without_a_cluster_the_error_says_so() -> None:
+def test_without_a_cluster_the_error_says_so(refused: Refusals) -> None:
     x, y, a = spread(X, Y, A)
-    with pytest.raises(
-        DataError,
-        match=r"there is no cluster; make one first: client = dask\.distributed\.Client\(\)",
-    ):
+    with refused(DataError):
         FairXGBClassifier(5.0).fit(x, y, sensitive_features=a)
 
 
-def test_lightgbm_names_xgboost() -> None:
+def test_lightgbm_names_xgboost(refused: Refusals) -> None:
     x, y, a = spread(X, Y, A)
-    with pytest.raises(DataError, match="use FairXGBClassifier or FairXGBRegressor, or pass X"):
+    with refused(DataError):
         FairLGBMClassifier(5.0).fit(x, y, sensitive_features=a)
 
 

@@ -18,6 +18,7 @@ from refusals import left_behind, refusal
 
 from metrifair import AuditOptions, ReadOptions, audit, audit_file
 from metrifair.errors import DataError
+from tests.expected_errors import Refusals
 from tests.flat_options import flat
 from tests.seams.api import read_audit
 from tests.seams.cli import Limit, broken_figures, metrics_argument
@@ -347,7 +348,7 @@ def test_a_value_at_the_limit_keeps_it(table: pl.DataFrame) -> None:
 
 
 @pytest.mark.extended
-def test_limits_judge_values_or_what_is_certain(scores: Path, call: Any) -> None:
+def test_limits_judge_values_or_what_is_certain(scores: Path, call: Any, refused: Refusals) -> None:
     found = audit_file(scores, score="p", group="sex", label="y", random_state=0)
     head = found.headline
     assert head is not None
@@ -378,20 +379,17 @@ def test_limits_judge_values_or_what_is_certain(scores: Path, call: Any) -> None
             500,
         )
     )
-    assert (
-        "--fail-certain-above kolmogorov: it has no bounds that are valid for all comparisons at "
-        "once" in said
-    )
+    refused.said(said)
     assert "smaller: use --fail-above" in refusal(
         call("audit", scores, *ASKED, "--fail-below", "kolmogorov=1")
     )
     gate = ("--fail-below", "selection_ratio=0.8")
     said = refusal(call("audit", scores, *ASKED, *gate, "--threshold", 2))
-    assert "For sex, everyone: Nobody is selected, so there is no impact ratio." in said
+    refused.said(said)
     said = refusal(
         call("audit", scores, *ASKED, *gate, "--reference", "men", "--min-group-share", 0.9)
     )
-    assert "There is no impact ratio: " in said
+    refused.said(said)
     assert "labels" not in said
 
 
@@ -448,12 +446,12 @@ def test_the_command_of_a_report_runs_with_its_cuts(tmp_path: Path, call: Any) -
 
 
 def test_a_limit_on_decisions_that_there_are_none_of_names_the_threshold(
-    scores: Path, call: Any
+    scores: Path, call: Any, refused: Refusals
 ) -> None:
     margins = pl.read_csv(scores).with_columns(p=10 * pl.col("p") - 5)
     margins.write_csv(scores)
     said = refusal(call("audit", scores, *ASKED, "--fail-above", "selection_difference=0.1"))
-    assert said.endswith("the audit has no such figure, as it needs decisions: use --threshold")
+    refused.said(said)
     limits = ("--threshold", "0", "--fail-above", "selection_difference=1")
     assert call("audit", scores, *ASKED, *limits).exit_code == 0
 
@@ -475,10 +473,9 @@ def test_gap_is_another_name_of_the_distance_in_limits(scores: Path, call: Any) 
     assert limit["metric"] == "kolmogorov"
 
 
-def test_a_misspelled_gap_is_named(scores: Path, call: Any) -> None:
+def test_a_misspelled_gap_is_named(scores: Path, call: Any, refused: Refusals) -> None:
     said = refusal(call("audit", scores, *ASKED, "--fail-above", "gapp=0.1"))
-    assert "--fail-above must be one of 'gap', 'energy', 'kolmogorov'," in said
-    assert said.endswith("got 'gapp'; did you mean 'gap'?")
+    refused.said(said)
 
 
 def test_files_are_written_even_where_the_verdict_is_unfair(
@@ -710,7 +707,7 @@ def test_a_pipeline_of_processes_ends_with_a_verdict(
 
 @pytest.mark.extended
 def test_a_disk_that_fills_up_leaves_no_part_of_a_report(
-    scores: Path, tmp_path: Path, shell: Any
+    scores: Path, tmp_path: Path, shell: Any, refused: Refusals
 ) -> None:
     (tmp_path / "r.html").write_text("old")
     limit = 8_192
@@ -718,7 +715,7 @@ def test_a_disk_that_fills_up_leaves_no_part_of_a_report(
         "audit", scores.name, *ASKED, "--html", "r.html",
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
     )  # fmt: skip
-    assert "cannot write r.html: File too large" in refusal(done)
+    refused.said(refusal(done))
     assert left_behind(tmp_path) == ["r.html", "scores.csv"]
     assert (tmp_path / "r.html").read_text() == "old"
 

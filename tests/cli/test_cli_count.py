@@ -13,6 +13,7 @@ import pytest
 from refusals import refusal
 
 from metrifair import AuditState, audit_file
+from tests.expected_errors import Refusals
 
 ASKED = ("--score", "p", "--group", "sex", "--label", "y")
 
@@ -76,7 +77,7 @@ def test_no_counts_are_lost_where_one_file_is_called_as_the_other_says_it_is(
 
 
 def test_what_cannot_be_counted_or_merged_is_one_line(
-    days: list[Path], tmp_path: Path, call: Any
+    days: list[Path], tmp_path: Path, call: Any, refused: Refusals
 ) -> None:
     first, second = states_of(days, call)
     out = tmp_path / "x.state"
@@ -102,10 +103,7 @@ def test_what_cannot_be_counted_or_merged_is_one_line(
     ):
         assert said in refusal(call(*arguments))
     call("count", days[1], *ASKED, "--score-range", "0", "2", "--output", second)
-    assert (
-        "--score-range must be equal in states that are merged, got (0.0, 1.0) and (0.0, 2.0)"
-        in refusal(call("merge", first, second))
-    )
+    refused.said(refusal(call("merge", first, second)))
 
 
 def test_small_cells_are_withheld(days: list[Path], tmp_path: Path, call: Any) -> None:
@@ -123,7 +121,9 @@ def test_small_cells_are_withheld(days: list[Path], tmp_path: Path, call: Any) -
     assert f"Note: Withheld: {kept.withheld} rows in {cells}." in merged
 
 
-def test_a_database_is_audited_by_its_address(days: list[Path], tmp_path: Path, call: Any) -> None:
+def test_a_database_is_audited_by_its_address(
+    days: list[Path], tmp_path: Path, call: Any, refused: Refusals
+) -> None:
     with duckdb.connect(str(tmp_path / "scores.db")) as connection:
         connection.register("frame", pl.read_csv(days[0]).to_arrow())
         connection.execute("CREATE TABLE scores AS SELECT * FROM frame")
@@ -140,9 +140,7 @@ def test_a_database_is_audited_by_its_address(days: list[Path], tmp_path: Path, 
     assert str(tmp_path) not in json.dumps(made)
     for command in ("audit", "count"):
         more = ("--output", tmp_path / "d.state") if command == "count" else ()
-        assert "is a database; use --table NAME; its tables are" in refusal(
-            call(command, address, *ASKED, *more)
-        )
+        refused.said(refusal(call(command, address, *ASKED, *more)))
     counted = call("count", address, "--table", "scores", *ASKED, "--output", tmp_path / "d.state")
     assert "80 rows in 4 cells, scores from 0 to 1; 0 rows left out." in counted.stdout, (
         counted.output
@@ -151,12 +149,8 @@ def test_a_database_is_audited_by_its_address(days: list[Path], tmp_path: Path, 
     assert [one.value for one in merged.findings] == pytest.approx(
         [one.value for one in exact.findings], abs=1e-12
     )
-    assert "has no table 'x'; its tables are 'scores'" in refusal(
-        call("audit", address, "--table", "x", *ASKED)
-    )
-    assert "--table reads from a database" in refusal(
-        call("audit", days[0], "--table", "x", *ASKED)
-    )
+    refused.said(refusal(call("audit", address, "--table", "x", *ASKED)))
+    refused.said(refusal(call("audit", days[0], "--table", "x", *ASKED)))
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ import pytest
 from refusals import left_behind, refusal
 
 from metrifair import datasets, load
+from tests.expected_errors import Refusals
 from tests.raw_data import FOLDER, require_raw_data
 from tests.seams.cli import ROW_COUNTS, TABLES, write_table
 
@@ -178,7 +179,7 @@ def test_a_system_that_forbids_writing_is_one_line(call: Any) -> None:
 @pytest.mark.extended
 @needs_mortgage
 def test_a_disk_that_fills_up_leaves_the_old_file_and_nothing_else(
-    tmp_path: Path, shell: Any
+    tmp_path: Path, shell: Any, refused: Refusals
 ) -> None:
     (tmp_path / "mortgage.csv").write_text("old")
     done = shell(
@@ -188,7 +189,7 @@ def test_a_disk_that_fills_up_leaves_the_old_file_and_nothing_else(
         "mortgage.csv",
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000)),
     )
-    assert refusal(done).startswith("cannot write mortgage.csv: File too large")
+    refused.said(refusal(done))
     assert left_behind(tmp_path) == ["mortgage.csv"]
     assert (tmp_path / "mortgage.csv").read_text() == "old"
 
@@ -209,9 +210,11 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @needs_mortgage
 @pytest.mark.parametrize("ending", TABLES)
-def test_a_full_disk_is_one_line_and_stays_empty(small_disk: Path, call: Any, ending: str) -> None:
+def test_a_full_disk_is_one_line_and_stays_empty(
+    small_disk: Path, call: Any, ending: str, refused: Refusals
+) -> None:
     done = call("datasets", "mortgage", "--output", small_disk / f"m{ending}")
-    assert "No space left on device" in refusal(done)
+    refused.said(refusal(done))
     assert left_behind(small_disk) == []
 
 
@@ -340,7 +343,7 @@ def test_every_command_reads_what_other_programs_write(
 
 
 def test_the_right_option_is_named_by_every_command(
-    foreign: Any, tmp_path: Path, call: Any
+    foreign: Any, tmp_path: Path, call: Any, refused: Refusals
 ) -> None:
     path, how = foreign
     model = tmp_path / "m.metrifair"
@@ -355,11 +358,11 @@ def test_the_right_option_is_named_by_every_command(
     }
     for name, command in commands.items():
         told = refusal(call(*command, "--separator", ";", "--no-header"))
-        assert "is not UTF-8 text; use --encoding cp1252" in told, name
+        refused.said(told)
         told = refusal(call(*command, "--separator", ";", "--no-header", "--encoding", "cp1252"))
         assert "use --decimal ," in told, name
     told = refusal(call("audit", path, "--score", 3, "--group", 4, "--encoding", "klingon"))
-    assert told.startswith("--encoding must be one that Python supports")
+    refused.said(told)
 
 
 def test_dates_that_may_begin_with_the_day_are_pointed_out(foreign: Any, call: Any) -> None:

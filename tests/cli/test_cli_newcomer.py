@@ -14,6 +14,7 @@ import pytest
 from refusals import refusal
 
 from tests.cli.conftest import texts_of
+from tests.expected_errors import Refusals
 from tests.seams.api import read_audit
 from tests.seams.report import audit_markdown
 
@@ -90,10 +91,10 @@ def test_a_column_may_have_the_name_that_polars_would_invent(
 
 
 @pytest.mark.parametrize("sign", [";;", "", "é", '"'])
-def test_a_separator_that_is_none_is_refused(csv: Path, call: Any, sign: str) -> None:
-    assert refusal(call("audit", csv, *AUDIT, "--separator", sign)).startswith(
-        "--separator must be one character"
-    )
+def test_a_separator_that_is_none_is_refused(
+    csv: Path, call: Any, sign: str, refused: Refusals
+) -> None:
+    refused.said(refusal(call("audit", csv, *AUDIT, "--separator", sign)))
 
 
 def test_a_tab_can_be_typed_as_the_message_writes_it(csv: Path, text: str, call: Any) -> None:
@@ -134,11 +135,11 @@ def test_decimal_commas_are_named(csv: Path, people: pl.DataFrame, call: Any) ->
     assert refusal(call("audit", csv, *AUDIT)).endswith("use --decimal ,")
 
 
-def test_a_spreadsheet_of_another_kind_is_refused(tmp_path: Path, call: Any) -> None:
+def test_a_spreadsheet_of_another_kind_is_refused(
+    tmp_path: Path, call: Any, refused: Refusals
+) -> None:
     (tmp_path / "people.ods").write_bytes(b"PK")
-    assert refusal(call("audit", tmp_path / "people.ods", *AUDIT)).endswith(
-        "save it as .xlsx, or its sheet as csv"
-    )
+    refused.said(refusal(call("audit", tmp_path / "people.ods", *AUDIT)))
 
 
 def test_whoever_names_a_threshold_of_one_half_gets_it(csv: Path, call: Any) -> None:
@@ -184,16 +185,16 @@ def test_the_page_of_a_frontier_says_so_once(stray: Path, tmp_path: Path, call: 
     assert "is taken for text, not for numbers" in (tmp_path / "page.html").read_text()
 
 
-def test_a_target_of_numbers_with_another_cell_is_refused(stray: Path, call: Any) -> None:
+def test_a_target_of_numbers_with_another_cell_is_refused(
+    stray: Path, call: Any, refused: Refusals
+) -> None:
     said = refusal(call("train", stray, "--label", "wage", "--group", "sex"))
-    assert said.startswith(
-        "--label 'wage' contains numbers, except for 1 of its 240 values, such as '1,234'"
-    )
+    refused.said(said)
 
 
-def test_a_target_of_very_many_texts_is_refused(csv: Path, call: Any) -> None:
+def test_a_target_of_very_many_texts_is_refused(csv: Path, call: Any, refused: Refusals) -> None:
     said = refusal(call("train", csv, "--label", "number", "--group", "sex"))
-    assert said.startswith("--label 'number' takes 240 different texts, too many for classes")
+    refused.said(said)
 
 
 @pytest.mark.parametrize("command", ["train", "frontier"])

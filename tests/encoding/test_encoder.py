@@ -25,6 +25,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import metrifair
 from metrifair import FairClassifier, TableEncoder
 from metrifair.errors import DataError
+from tests.expected_errors import Refusals
 from tests.seams.cli import read
 from tests.seams.saving import EncoderRecord, encoder_record, read_encoder, read_record
 
@@ -274,12 +275,12 @@ def test_a_column_of_another_kind_is_refused_by_name(
     assert str(caught.value) == message
 
 
-def test_a_column_that_is_missing_is_refused_by_name() -> None:
+def test_a_column_that_is_missing_is_refused_by_name(refused: Refusals) -> None:
     encoder = TableEncoder().fit(ROWS)
     with pytest.raises(DataError) as caught:
         encoder.transform(pl.DataFrame(ROWS).drop("color"))
     assert str(caught.value) == "the table lacks the column 'color', which was there at fit; add it"
-    with pytest.raises(DataError, match="the table lacks the columns 'age', 'member', which"):
+    with refused(DataError):
         encoder.transform(pl.DataFrame(ROWS).drop("age", "member"))
 
 
@@ -296,26 +297,22 @@ def test_parameters_that_count_nothing_are_refused(parameter: str, value: Any) -
     assert str(caught.value) == f"{parameter} must be an integer from 1 upwards, got {value!r}"
 
 
-def test_a_value_too_far_from_those_at_fit_is_refused() -> None:
+def test_a_value_too_far_from_those_at_fit_is_refused(refused: Refusals) -> None:
     encoder = TableEncoder().fit({"tiny": [0.0, 1e-200, 2e-200], "x": [1.0, 2.0, 4.0]})
-    with pytest.raises(
-        DataError, match=r"column 'tiny' contains 1e\+150, which is too far from the values at fit"
-    ):
+    with refused(DataError):
         encoder.transform({"tiny": [0.0, 1e150], "x": [1.0, 2.0]})
     assert np.isfinite(encoder.transform({"tiny": [1e-100], "x": [1e140]})).all()
 
 
-def test_a_name_of_two_columns_is_refused_by_name() -> None:
-    with pytest.raises(DataError, match="X has several columns of the name 'a'; rename them"):
+def test_a_name_of_two_columns_is_refused_by_name(refused: Refusals) -> None:
+    with refused(DataError):
         TableEncoder().fit(pd.DataFrame([[1, 2], [3, 4], [5, 7]], columns=["a", "a"]))
 
 
-def test_what_is_no_table_is_refused() -> None:
-    with pytest.raises(DataError, match=r"X is a lazy table; pass X\.collect\(\)"):
+def test_what_is_no_table_is_refused(refused: Refusals) -> None:
+    with refused(DataError):
         TableEncoder().fit(pl.LazyFrame(ROWS))
-    with pytest.raises(
-        DataError, match=r"X must have at least 2 rows to learn from, got n_samples=1"
-    ):
+    with refused(DataError):
         TableEncoder().fit({"x": [1.0]})
     with pytest.raises(NotFittedError):
         TableEncoder().transform(ROWS)

@@ -12,6 +12,7 @@ from sklearn.metrics import roc_auc_score
 
 from metrifair import FairClassifier, FairRegressor, GroupProbabilities, PenaltyOptions, unfairness
 from metrifair.errors import DataError, MetrifairWarning
+from tests.expected_errors import Refusals
 from tests.flat_options import with_penalty
 
 RANDOM = np.random.default_rng(3)
@@ -205,11 +206,9 @@ def test_what_training_does_not_take_is_refused_in_words(
         )
 
 
-def test_a_stream_refuses_probabilities() -> None:
+def test_a_stream_refuses_probabilities(refused: Refusals) -> None:
     for further in ({}, {"groups": [*"abc"]}):
-        with pytest.raises(
-            DataError, match="are probabilities of race, which this function does not accept"
-        ):
+        with refused(DataError):
             FairClassifier(1.0, model="mlp").partial_fit(
                 X, LABEL, sensitive_features=race(), **further
             )

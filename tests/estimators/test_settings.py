@@ -23,6 +23,7 @@ from metrifair import FairLGBMClassifier, FairXGBClassifier, PenaltyOptions
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.estimators import FairClassifier, FairRegressor
 from metrifair.training import Schedule
+from tests.expected_errors import Refusals
 from tests.flat_options import with_penalty
 from tests.seams.estimators import as_device, model_for, schedule_for
 from tests.seams.problem import Attribute
@@ -199,13 +200,9 @@ def test_what_does_not_fit_together_is_refused(
     )
 
 
-def test_labels_of_a_regression_need_bins() -> None:
+def test_labels_of_a_regression_need_bins(refused: Refusals) -> None:
     model = FairRegressor(criterion="equalized_odds", epochs=1, model="mlp")
-    assert refusal(DataError, lambda: model.fit(X, X[:, 0], sensitive_features=A)) == (
-        "equalized_odds compares groups within labels, and there are 0 classes; for a regression "
-        "target cut it with "
-        "bins, as in dataclasses.replace(EQUALIZED_ODDS, bins=(...))"
-    )
+    refused.said(refusal(DataError, lambda: model.fit(X, X[:, 0], sensitive_features=A)))
 
 
 # --- groups
@@ -245,11 +242,13 @@ GROUPS = {
 
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
 @pytest.mark.parametrize(("groups", "message"), GROUPS.values(), ids=GROUPS)
-def test_groups_that_cannot_be_compared_are_refused(groups: Any, message: str, method: str) -> None:
+def test_groups_that_cannot_be_compared_are_refused(
+    groups: Any, message: str, method: str, refused: Refusals
+) -> None:
     model = FairClassifier(epochs=1, model="mlp")
     found = refusal(DataError, lambda: getattr(model, method)(X, Y, sensitive_features=groups))
     if method == "partial_fit" and "needs at least two" in message:
-        assert found.endswith("; pass groups=, a list of all groups, to the first partial_fit")
+        refused.said(found)
     else:
         assert found == message
 
@@ -361,15 +360,11 @@ def test_an_estimate_that_a_metric_does_not_have_is_told() -> None:
     )  # nothing was asked for
 
 
-def test_conditional_parity_needs_strata() -> None:
+def test_conditional_parity_needs_strata(refused: Refusals) -> None:
     model = FairClassifier(criterion="conditional_statistical_parity", epochs=1, model="mlp")
-    assert refusal(DataError, lambda: model.fit(X, Y, sensitive_features=A)) == (
-        "conditional_statistical_parity needs control_features; pass the stratum of each row"
-    )
-    assert refusal(
-        DataError, lambda: model.fit(X, Y, sensitive_features=A, control_features=A[:5])
-    ) == (
-        "arguments must have the same length, got X 60, y 60, sensitive_features 60, control_features 5"
+    refused.said(refusal(DataError, lambda: model.fit(X, Y, sensitive_features=A)))
+    refused.said(
+        refusal(DataError, lambda: model.fit(X, Y, sensitive_features=A, control_features=A[:5]))
     )
 
 
@@ -563,7 +558,7 @@ def test_code_and_texts_agree_on_the_share_of_steps_in_which_the_strength_grows(
 
 
 @pytest.mark.parametrize("kind", [FairClassifier, FairLGBMClassifier, FairXGBClassifier])
-def test_searches_and_clones_reach_the_fields_of_the_penalty(kind: Any) -> None:
+def test_searches_and_clones_reach_the_fields_of_the_penalty(kind: Any, refused: Refusals) -> None:
     rest = PenaltyOptions(contrast="rest")
     model = kind(penalty=rest)
     changed = clone(model).set_params(penalty__combine="sum", strength=3.0)
@@ -578,7 +573,7 @@ def test_searches_and_clones_reach_the_fields_of_the_penalty(kind: Any) -> None:
     name = pipeline.steps[-1][0]
     pipeline.set_params(**{f"{name}__penalty__estimate": "batch"})
     assert pipeline[-1].penalty.estimate == "batch"
-    with pytest.raises(DataError, match="a field of penalty must be one of"):
+    with refused(DataError):
         kind().set_params(penalty__contrasts="rest")
 
 
@@ -593,9 +588,9 @@ def test_a_grid_search_chooses_a_field_of_the_penalty() -> None:
 
 
 @pytest.mark.parametrize("kind", [FairClassifier, FairLGBMClassifier])
-def test_a_penalty_of_another_type_is_refused(kind: Any) -> None:
+def test_a_penalty_of_another_type_is_refused(kind: Any, refused: Refusals) -> None:
     model = kind(penalty={"contrast": "rest"})
-    with pytest.raises(DataError, match="penalty must be PenaltyOptions or None, got"):
+    with refused(DataError):
         model.fit(X, Y, sensitive_features=A)
 
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from metrifair import FairClassifier, FairRegressor, TableEncoder, load
 from metrifair.errors import DataError, ModelFileError
+from tests.expected_errors import Refusals
 from tests.seams.estimators import TableModel
 from tests.seams.saving import from_bytes
 
@@ -51,7 +52,9 @@ def fitted(kind: str = "two classes", **options: Any) -> TableModel:
 
 
 @pytest.mark.parametrize("kind", LABELS)
-def test_a_saved_model_predicts_the_same_to_the_last_bit(tmp_path: Path, kind: str) -> None:
+def test_a_saved_model_predicts_the_same_to_the_last_bit(
+    tmp_path: Path, kind: str, refused: Refusals
+) -> None:
     model = fitted(kind)
     model.save(tmp_path / "model.metrifair")
     again = load(tmp_path / "model.metrifair")
@@ -65,36 +68,26 @@ def test_a_saved_model_predicts_the_same_to_the_last_bit(tmp_path: Path, kind: s
     np.testing.assert_array_equal(again.predict(later), model.predict(later))
     if kind == "a number":
         assert again.classes is None
-        with pytest.raises(
-            DataError, match="the model predicts the number 'outcome', which has no probability"
-        ):
+        with refused(DataError):
             again.predict_proba(later)
     else:
         np.testing.assert_array_equal(again.predict_proba(later), model.predict_proba(later))
         assert again.classes.tolist() == sorted(set(LABELS[kind]))
 
 
-def test_what_the_model_does_not_know_is_refused_by_name() -> None:
+def test_what_the_model_does_not_know_is_refused_by_name(refused: Refusals) -> None:
     model = fitted()
-    with pytest.raises(
-        DataError, match="the table lacks the column 'town', which was there at fit; add it"
-    ):
+    with refused(DataError):
         model.predict(TABLE.drop("town"))
-    with pytest.raises(
-        DataError, match="column 'income' contained numbers at fit, and contains text now: 'much'"
-    ):
+    with refused(DataError):
         model.predict(TABLE.with_columns(income=pl.lit("much")))
 
 
-def test_parts_that_do_not_fit_together_are_refused() -> None:
+def test_parts_that_do_not_fit_together_are_refused(refused: Refusals) -> None:
     model = fitted()
-    with pytest.raises(
-        DataError, match="the encoder makes 6 columns, and the estimator takes 7; fit them together"
-    ):
+    with refused(DataError):
         TableModel(TableEncoder().fit(TABLE.drop_nulls()), model.estimator)
-    with pytest.raises(
-        DataError, match=r"the estimator must be a fitted one, got FairClassifier\(\)"
-    ):
+    with refused(DataError):
         TableModel(model.encoder, FairClassifier())
 
 
@@ -230,14 +223,12 @@ def test_a_file_that_lies_is_refused(
 
 
 def test_a_number_of_columns_is_believed_only_where_they_are_described(
-    tmp_path: Path, content: Any
+    tmp_path: Path, content: Any, refused: Refusals
 ) -> None:
     meta = copy.deepcopy(content.meta)
     meta["encoder"] |= {"names": None, "count": 10**7}
     tracemalloc.start()
-    with pytest.raises(
-        ModelFileError, match="the encoder has 10000000 columns, and describes others"
-    ):
+    with refused(ModelFileError):
         loaded(tmp_path / "model", meta, content.arrays)
     assert tracemalloc.get_traced_memory()[1] < 10**7
     tracemalloc.stop()
@@ -253,8 +244,8 @@ def test_a_model_within_a_model_is_refused(tmp_path: Path, content: Any) -> None
         )
 
 
-def test_arrays_of_nothing_are_refused(tmp_path: Path, content: Any) -> None:
-    with pytest.raises(ModelFileError, match="arrays that belong to no part"):
+def test_arrays_of_nothing_are_refused(tmp_path: Path, content: Any, refused: Refusals) -> None:
+    with refused(ModelFileError):
         loaded(tmp_path / "model", content.meta, content.arrays | {"more": np.zeros(1)})
 
 

@@ -17,6 +17,7 @@ import torch
 from metrifair import DataError, FairClassifier, audit, unfairness
 from metrifair.metrics import energy_distance, kolmogorov_distance
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty, covering
+from tests.expected_errors import Refusals
 from tests.flat_options import flat
 
 TYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -109,12 +110,12 @@ def test_groups_and_labels_of_two_values_are_the_same_in_every_type(
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
-def test_an_integer_beyond_int64_is_refused(container: str) -> None:
+def test_an_integer_beyond_int64_is_refused(container: str, refused: Refusals) -> None:
     groups = CONTAINERS[container](np.array([0, 1, 2**64 - 1], dtype=np.uint64)[PLACE])
     later = UnfairnessPenalty()
     later(SCORE, torch.from_numpy(PLACE % 2))
     for penalty in (UnfairnessPenalty(), later):
-        with pytest.raises(DataError, match="the largest possible integer is 2\\^63 - 1"):
+        with refused(DataError):
             penalty(SCORE, groups)
 
 

@@ -16,6 +16,7 @@ from metrifair import FairClassifier, audit, audit_file, unfairness
 from metrifair.errors import DataError
 from metrifair.metrics import distances, witness
 from metrifair.nn import UnfairnessPenalty
+from tests.expected_errors import Refusals
 from tests.flat_options import flat
 from tests.seams.figures import certified_distance, dkw_radius
 from tests.seams.metrics import METRICS, Integral, MetricFacts, Pair, line, vector_metric
@@ -149,21 +150,17 @@ def test_it_is_streamed(file: Path) -> None:
     assert finding.certified is not None
 
 
-def test_without_brackets_a_large_file_is_refused(file: Path) -> None:
+def test_without_brackets_a_large_file_is_refused(file: Path, refused: Refusals) -> None:
     held = audit_file(file, score="p", group="sex", metrics="bare", **flat(**QUICK))
     assert held.worst("bare").value == pytest.approx(expected())
-    with pytest.raises(
-        DataError, match=r"metrics must be one of .*'cubic' or a smaller file, got 'bare'"
-    ):
+    with refused(DataError):
         audit_file(file, score="p", group="sex", metrics="bare", **flat(in_memory_rows=20, **QUICK))
 
 
-def test_its_witness_shows_it() -> None:
+def test_its_witness_shows_it(refused: Refusals) -> None:
     u, v = SCORE[GROUP == "a"], SCORE[GROUP == "b"]
     assert witness(u, v, metric="cubic").gap == pytest.approx(expected())
-    with pytest.raises(
-        DataError, match="the metric 'bare' has no witness: no utility is known that attains it"
-    ):
+    with refused(DataError):
         witness(u, v, metric="bare")
 
 

@@ -27,6 +27,7 @@ from metrifair.metrics import (
     energy_dependence,
     energy_distance,
 )
+from tests.expected_errors import Refusals
 from tests.seams.metrics import (
     AttributeValues,
     covariance_form,
@@ -442,14 +443,12 @@ def test_what_cannot_be_used_is_said(x, a, message: str) -> None:
     assert str(error.value) == message
 
 
-def test_four_rows_are_needed() -> None:
-    with pytest.raises(
-        TooFewSamples, match="an unbiased dependence needs 4 rows of each kind, got 3"
-    ):
+def test_four_rows_are_needed(refused: Refusals) -> None:
+    with refused(TooFewSamples):
         distance_covariance([1, 2, 3], [1, 2, 3], unbiased=True)
 
 
-def test_categories_are_names_and_dates_are_refused() -> None:
+def test_categories_are_names_and_dates_are_refused(refused: Refusals) -> None:
     numbers = np.random.default_rng(0).integers(0, 30, 400)
     s = np.random.default_rng(1).normal(size=400)
     named = energy_dependence(s, [f"region {code}" for code in numbers])
@@ -459,5 +458,5 @@ def test_categories_are_names_and_dates_are_refused() -> None:
     assert energy_dependence(s, numbers) != pytest.approx(named, abs=1e-3)
     days = np.datetime64("1960-01-01") + numbers
     for dates in (days, pd.Series(days), days.astype(object)):
-        with pytest.raises(DataError, match="contains dates; pass a number"):
+        with refused(DataError):
             energy_dependence(s, dates)

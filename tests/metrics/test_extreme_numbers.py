@@ -27,6 +27,7 @@ from metrifair.metrics import (
     wasserstein_distance,
     witness,
 )
+from tests.expected_errors import Refusals
 from tests.flat_options import flat
 
 LARGE = 1.7e308
@@ -67,23 +68,17 @@ INTEGERS: dict[str, Callable[[int], object]] = {
 
 @each_function
 @pytest.mark.parametrize("values", COMPLEX.values(), ids=list(COMPLEX))
-def test_complex_numbers_are_refused(function: Callable, values: object) -> None:
-    with pytest.raises(
-        DataError,
-        match=r"v must contain real numbers, got .*; compare the real part, or the modulus",
-    ):
+def test_complex_numbers_are_refused(function: Callable, values: object, refused: Refusals) -> None:
+    with refused(DataError):
         function([2.0, 3.0], values)
 
 
 @each_function
 @pytest.mark.parametrize("container", INTEGERS.values(), ids=list(INTEGERS))
 def test_integers_that_floats_do_not_tell_apart_are_refused(
-    function: Callable, container: Callable
+    function: Callable, container: Callable, refused: Refusals
 ) -> None:
-    with pytest.raises(
-        DataError,
-        match=r"u contains integers that floating-point numbers do not distinguish, such as",
-    ):
+    with refused(DataError):
         function(container(LONG), [0.0])
 
 
@@ -93,12 +88,10 @@ def test_long_integers_that_are_floats_are_compared(container: Callable) -> None
     assert float(wasserstein_distance(container(2**62), container(2**62 + 1024))) == 1024.0
 
 
-def test_integers_are_checked_wherever_numbers_are_taken() -> None:
-    with pytest.raises(
-        DataError, match="y_pred contains integers that floating-point numbers do not distinguish"
-    ):
+def test_integers_are_checked_wherever_numbers_are_taken(refused: Refusals) -> None:
+    with refused(DataError):
         unfairness(None, np.array([2**53, LONG]), sensitive_features=["a", "b"])
-    with pytest.raises(DataError, match="y_pred must contain real numbers"):
+    with refused(DataError):
         unfairness(None, np.array([1j, 2.0]), sensitive_features=["a", "b"])
 
 

@@ -31,6 +31,7 @@ from metrifair.metrics import (
 )
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
 from metrifair.nn import covering as covering_batches
+from tests.expected_errors import Refusals
 from tests.seams.batches import Samples
 from tests.seams.problem import Attribute, compile_cells, problem
 from tests.seams.training import Objective, regression
@@ -322,17 +323,14 @@ def test_batches_that_are_laid_out_like_the_last_one_or_not_have_their_own_penal
         penalty(SCORES[rows][1:], GROUPS[rows], LABELS[rows])
 
 
-def test_groups_once_seen_are_missed_later() -> None:
+def test_groups_once_seen_are_missed_later(refused: Refusals) -> None:
     penalty = UnfairnessPenalty(random_state=0)
     penalty(SCORES, GROUPS)
-    with pytest.raises(
-        TooFewSamples,
-        match=r"0 sample\(s\) of group '2' \(comparing group '0' against '2', everyone",
-    ):
+    with refused(TooFewSamples):
         penalty(SCORES, SEX)
-    with pytest.raises(TooFewSamples, match="comparing group '0' against '2', everyone"):
+    with refused(TooFewSamples):
         UnfairnessPenalty(n_groups=3, random_state=0)(SCORES, SEX)
-    with pytest.raises(TooFewSamples, match="comparing group '0' against '1', label=2"):
+    with refused(TooFewSamples):
         UnfairnessPenalty("equalized_odds", n_classes=3, random_state=0)(SCORES, SEX, LABELS)
 
 
@@ -443,17 +441,15 @@ def test_weights_that_weigh_nothing_are_refused(weights: Any, message: str, metr
 
 
 @pytest.mark.parametrize("estimate", ["population", "batch"])
-def test_a_group_without_weight_is_missing(estimate: Any) -> None:
-    with pytest.raises(
-        TooFewSamples, match="weights are 0 for all samples of one group in the batch"
-    ):
+def test_a_group_without_weight_is_missing(estimate: Any, refused: Refusals) -> None:
+    with refused(TooFewSamples):
         UnfairnessPenalty(estimate=estimate, random_state=0)(SCORES, SEX, weights=SEX)
     penalty = UnfairnessPenalty(metric="kolmogorov", n_groups=3, random_state=0)
     with pytest.raises(TooFewSamples, match="against '2', everyone"):
         penalty(SCORES, GROUPS, weights=(GROUPS < 2).double())
 
 
-def test_targets_and_weights_may_be_a_table_with_one_column() -> None:
+def test_targets_and_weights_may_be_a_table_with_one_column(refused: Refusals) -> None:
     penalty = UnfairnessPenalty("equal_opportunity", random_state=0)
     expected = penalty(SCORES, SEX, LABELS, WEIGHTS)
     for kind in (lambda column: column[:, None], lambda column: column[:, None].tolist()):
@@ -470,9 +466,7 @@ def test_targets_and_weights_may_be_a_table_with_one_column() -> None:
         assert with_sampler(SCORES[rows], SEX[rows], LABELS[rows, None]) == penalty(
             SCORES[rows], SEX[rows], LABELS[rows]
         )
-    with pytest.raises(
-        DataError, match=r"targets must have one entry for each row, got the shape \(60, 2\)"
-    ):
+    with refused(DataError):
         penalty(SCORES, SEX, torch.stack([LABELS, LABELS], 1))
 
 
@@ -492,8 +486,8 @@ def test_group_numbers_may_come_in_any_container(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("text", [["a", "b"] * 30, np.array(["a", "b"] * 30), [None, "b"] * 30])
-def test_groups_and_targets_that_are_text_are_refused_by_name(text: Any) -> None:
-    with pytest.raises(DataError, match=r"groups must be numbers, got .* numpy\.unique"):
+def test_groups_and_targets_that_are_text_are_refused_by_name(text: Any, refused: Refusals) -> None:
+    with refused(DataError):
         UnfairnessPenalty(random_state=0)(SCORES, text)
     with pytest.raises(DataError, match="targets must be numbers"):
         UnfairnessPenalty("equal_opportunity", random_state=0)(SCORES, SEX, text)
@@ -757,10 +751,8 @@ def test_targets_in_bins_are_no_labels() -> None:
     assert len(sampler) == 3
 
 
-def test_the_sampler_refuses_groups_and_targets_of_two_lengths() -> None:
-    with pytest.raises(
-        DataError, match=r"arguments must have the same length, got groups 60, targets 5"
-    ):
+def test_the_sampler_refuses_groups_and_targets_of_two_lengths(refused: Refusals) -> None:
+    with refused(DataError):
         StratifiedBatchSampler(SEX, LABELS[:5], batch_size=10, random_state=0)
 
 
@@ -782,10 +774,8 @@ def test_a_penalty_says_what_it_is() -> None:
     assert repr(sampler) in repr(UnfairnessPenalty(sampler=sampler))
 
 
-def test_groups_in_a_dict_are_refused_in_few_words() -> None:
-    with pytest.raises(
-        DataError, match=r"groups must be one tensor, got a dict of 'sex', 'age'; .*torch\.stack"
-    ):
+def test_groups_in_a_dict_are_refused_in_few_words(refused: Refusals) -> None:
+    with refused(DataError):
         UnfairnessPenalty(random_state=0)(
             torch.rand(4), {"sex": torch.arange(4) % 2, "age": torch.arange(4.0)}
         )  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from metrifair import DataError
 from metrifair.errors import TooFewSamples
 from metrifair.metrics import energy_dependence, energy_distance
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty, covering
+from tests.expected_errors import Refusals
 
 
 def batch(n: int = 60):
@@ -115,14 +116,14 @@ def test_many_integers_are_groups_or_numbers_as_the_user_says() -> None:
     assert numbers.item() == pytest.approx(energy_dependence(scores, ages.double()).item())
 
 
-def test_missing_and_declared_groups_are_not_taken_for_numbers() -> None:
+def test_missing_and_declared_groups_are_not_taken_for_numbers(refused: Refusals) -> None:
     """Twenty groups beside missing ones, and more groups than that if the user says how many."""
     scores = batch(400)[0]
     twenty = torch.where(torch.arange(400) < 40, -1, torch.arange(400) % 20)
     assert UnfairnessPenalty(random_state=0)(scores, twenty).isfinite()
     assert StratifiedBatchSampler(twenty, batch_size=80, random_state=0).values.numbers == ()
     assert UnfairnessPenalty(n_groups=30, random_state=0)(scores, torch.arange(400) % 30).isfinite()
-    with pytest.raises(TooFewSamples, match=r"contain enough of every group$"):
+    with refused(TooFewSamples):
         UnfairnessPenalty(random_state=0)(scores[:8], torch.arange(8) % 5)
 
 

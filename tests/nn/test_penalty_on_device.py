@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from metrifair import GroupProbabilities
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
+from tests.expected_errors import Refusals
 from tests.seams.nn import on_device, penalty
 
 N = 60
@@ -190,22 +191,22 @@ def test_a_compiled_step_without_a_call_before_prepares_itself() -> None:
 
 
 @pytest.mark.usefixtures("accelerated")
-def test_errors_of_a_batch_are_raised_later_and_once() -> None:
+def test_errors_of_a_batch_are_raised_later_and_once(refused: Refusals) -> None:
     module = UnfairnessPenalty(n_groups=2)
     groups = torch.arange(N) % 2
     expected = module(SCORES, groups)
     assert module(SCORES, torch.zeros(N, dtype=torch.long)) == 0
-    with pytest.raises(TooFewSamples, match="an earlier batch had fewer than 2 sample"):
+    with refused(TooFewSamples):
         module.check_batches()
     module.check_batches()
     module(SCORES, torch.full((N,), 7))
-    with pytest.raises(DataError, match="values that were not declared"):
+    with refused(DataError):
         module.check_batches()
     module(SCORES, torch.full((N,), -5))
     for _ in range(on_device._CALLS_UNREAD - 1):
         value = module(SCORES, groups)
     assert value == expected
-    with pytest.raises(DataError, match="values that were not declared"):
+    with refused(DataError):
         module(SCORES, groups)
     assert module(SCORES, groups) == expected
 

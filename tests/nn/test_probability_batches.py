@@ -16,6 +16,7 @@ from torch import Tensor
 from metrifair import GroupProbabilities, unfairness
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.nn import StratifiedBatchSampler, UnfairnessPenalty
+from tests.expected_errors import Refusals
 from tests.seams.nn import samplers
 
 RANDOM = np.random.default_rng(2)
@@ -276,28 +277,22 @@ def test_a_loop_lowers_the_unfairness_by_probabilities(further: dict[str, Any]) 
     assert gaps[1] < 0.6 * gaps[0]
 
 
-def test_what_cannot_be_drawn_or_compared_is_refused_in_words() -> None:
+def test_what_cannot_be_drawn_or_compared_is_refused_in_words(refused: Refusals) -> None:
     sampler = StratifiedBatchSampler(race(), batch_size=6)
     penalty = UnfairnessPenalty(estimate="rows", sampler=sampler)
-    with pytest.raises(DataError, match="'population' needs the group of each row"):
+    with refused(DataError):
         UnfairnessPenalty(sampler=sampler)
-    with pytest.raises(
-        DataError, match="criterion must be that of the sampler, 'statistical_parity'"
-    ):
+    with refused(DataError):
         UnfairnessPenalty("equal_opportunity", estimate="rows", sampler=sampler)
-    with pytest.raises(DataError, match="contrast must be that of the sampler, 'pairs'"):
+    with refused(DataError):
         UnfairnessPenalty(contrast="rest", estimate="rows", sampler=sampler)
-    with pytest.raises(DataError, match="must have the same length, got scores 2, groups 6"):
+    with refused(DataError):
         penalty(SCORE[:2], sampler.batch_groups)
     with pytest.raises(DataError, match="leave weights out here"):
         penalty(SCORE[:6], sampler.batch_groups, weights=torch.ones(6))
-    with pytest.raises(
-        TooFewSamples, match=r"group 'c' has 1 expected rows there, and 2 are needed"
-    ):
+    with refused(TooFewSamples):
         StratifiedBatchSampler(
             race(table=np.c_[np.full((10, 2), 0.45), np.full(10, 0.1)]), batch_size=2
         )
-    with pytest.raises(
-        DataError, match="probabilities of race, which this function does not accept"
-    ):
+    with refused(DataError):
         UnfairnessPenalty()(SCORE, race())  # type: ignore[arg-type]

@@ -21,6 +21,7 @@ from metrifair import BarycenterPostprocessor, ThresholdPostprocessor
 from metrifair.baselines import ChzhenPostprocessor
 from metrifair.errors import DataError, MetrifairWarning, TooFewSamples
 from metrifair.metrics import kolmogorov_distance
+from tests.expected_errors import Refusals
 
 
 class Same(RegressorMixin, BaseEstimator):
@@ -262,12 +263,12 @@ def test_seeds_are_drawn_from_any_generator(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [BarycenterPostprocessor, ThresholdPostprocessor])
-def test_parameters_that_are_set_later_are_checked(kind: Any) -> None:
+def test_parameters_that_are_set_later_are_checked(kind: Any, refused: Refusals) -> None:
     X, y, a = people(100, 0)
     model = kind(LogisticRegression(), folds=1).fit(X, y, sensitive_features=a)
     with pytest.raises(DataError, match="tolerance"):
         model.set_params(tolerance=7).predict(X, sensitive_features=a)
-    with pytest.raises(DataError, match=r"needs_group was True when .* was fitted; fit it again"):
+    with refused(DataError):
         model.set_params(tolerance=0.0, needs_group=False).predict(X)
     model.fit(X, y, sensitive_features=a).predict(X)
     with pytest.raises(DataError, match="needs_group was False"):
@@ -275,11 +276,11 @@ def test_parameters_that_are_set_later_are_checked(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [BarycenterPostprocessor, ThresholdPostprocessor])
-def test_a_group_too_small_to_be_guessed_is_named(kind: Any) -> None:
+def test_a_group_too_small_to_be_guessed_is_named(kind: Any, refused: Refusals) -> None:
     X, y, _ = people(50, 0)
     groups = np.array(["many"] * 49 + ["few"])
     model = kind(LogisticRegression(), needs_group=False, random_state=0)
-    with pytest.raises(TooFewSamples, match=r"group 'few' has 1 row\(s\).*folds=1"):
+    with refused(TooFewSamples):
         model.fit(X, y, sensitive_features=groups)
     model.set_params(folds=1).fit(X, y, sensitive_features=groups)
 

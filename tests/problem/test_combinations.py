@@ -13,6 +13,7 @@ import pytest
 import metrifair
 from metrifair import AuditOptions, FairClassifier, FairRegressor, audit, frontier, unfairness
 from metrifair.errors import DataError
+from tests.expected_errors import Refusals
 from tests.seams.problem import (
     Inputs,
     cells,
@@ -84,7 +85,7 @@ def test_cuts_of_several_numbers_are_compared() -> None:
     assert together == max(alone)
 
 
-def test_new_combinations_of_later_rows_are_an_error_and_no_other_cell() -> None:
+def test_new_combinations_of_later_rows_are_an_error_and_no_other_cell(refused: Refusals) -> None:
     _, people = many_groups(rows=200)
     first = make_problem(
         Inputs(sensitive_features={name: values[:100] for name, values in people.items()})
@@ -96,7 +97,7 @@ def test_new_combinations_of_later_rows_are_an_error_and_no_other_cell() -> None
         f"attribute {at}": np.array([groups[at][code] for code in rows[:, at]]) for at in range(4)
     }
     later = problem_with_scheme(Inputs(sensitive_features=table), first.scheme)
-    with pytest.raises(DataError, match="combinations that the first rows did not have"):
+    with refused(DataError):
         _ = later.cell
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from metrifair import DataError, FairClassifier, audit, unfairness
+from tests.expected_errors import Refusals
 
 LONGEST_NAME = 10_000
 
@@ -96,7 +97,7 @@ def test_a_name_of_a_million_characters_is_refused_in_little_memory(
 
 
 @pytest.mark.parametrize("kind", [list, np.array])
-def test_audits_training_and_unfairness_have_one_limit(kind: type) -> None:
+def test_audits_training_and_unfairness_have_one_limit(kind: type, refused: Refusals) -> None:
     score = np.linspace(0, 1, 60)
     for length, accepted in ((LONGEST_NAME, True), (LONGEST_NAME + 1, False)):
         names = kind(["x" * length, "a"] * 30)
@@ -111,7 +112,5 @@ def test_audits_training_and_unfairness_have_one_limit(kind: type) -> None:
             if accepted:
                 call()
                 continue
-            with pytest.raises(
-                DataError, match="a name of 10,001 characters, and names have at most 10,000"
-            ):
+            with refused(DataError):
                 call()

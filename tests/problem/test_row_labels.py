@@ -12,6 +12,7 @@ import pytest
 from metrifair import AuditOptions, FairClassifier, FairLGBMClassifier, audit, unfairness
 from metrifair.baselines import ReweighingClassifier, XianPostprocessor
 from metrifair.errors import DataError
+from tests.expected_errors import Refusals
 from tests.one_split import frontier
 from tests.seams.problem import renumbered, same_rows
 
@@ -54,14 +55,10 @@ TAKERS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("taker", TAKERS)
-def test_rows_in_another_order_are_refused_by_all(taker: str) -> None:
-    with pytest.raises(
-        DataError, match=r"and sensitive_features have the same row labels in another order; pass "
-    ):
+def test_rows_in_another_order_are_refused_by_all(taker: str, refused: Refusals) -> None:
+    with refused(DataError):
         TAKERS[taker](_Y, _A.sort_index())
-    with pytest.raises(
-        DataError, match=r"y(_true)? .*have different row labels; take the same rows of both"
-    ):
+    with refused(DataError):
         TAKERS[taker](_Y.set_axis(_LABELS + 1000), _A)
 
 
@@ -87,28 +84,22 @@ def test_arrays_and_numbered_rows_are_taken_by_position(taker: str) -> None:
     assert figures(_Y.to_numpy()[in_order], _A.to_numpy()[in_order]) != labeled
 
 
-def test_every_two_tables_are_compared() -> None:
+def test_every_two_tables_are_compared(refused: Refusals) -> None:
     frame, other = pd.DataFrame({"u": [1, 2]}), pd.Series([1, 2], index=["a", "b"])
     same_rows(X=frame, y=other, weight=None)
-    with pytest.raises(DataError, match="y and weight have the same row labels in another order"):
+    with refused(DataError):
         same_rows(X=frame, y=other, weight=other[::-1])
-    with pytest.raises(DataError, match="X and groups have the same row labels in another order"):
+    with refused(DataError):
         same_rows(X=frame, groups={"sex": frame["u"], "age": frame["u"][::-1]})
     pairs = pd.MultiIndex.from_tuples([(1, 2), (3, 4)])
-    with pytest.raises(
-        DataError, match="y and weight have different row labels; take the same rows"
-    ):
+    with refused(DataError):
         same_rows(y=other, weight=pd.Series([1, 2], index=pairs))
 
 
-def test_lengths_are_looked_at_before_all_else() -> None:
-    with pytest.raises(
-        DataError, match="sensitive_features is a list of 2 columns; pass a table, or a dict"
-    ):
+def test_lengths_are_looked_at_before_all_else(refused: Refusals) -> None:
+    with refused(DataError):
         unfairness(None, [0.1] * 5, sensitive_features=[["a"] * 5, ["b"] * 5])
-    with pytest.raises(
-        DataError, match="arguments must have the same length, got y_pred 5, sensitive_features 1"
-    ):
+    with refused(DataError):
         unfairness(None, [0.1] * 5, sensitive_features=["a"])
 
 

@@ -14,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from metrifair.errors import DataError
+from tests.expected_errors import Refusals
 from tests.seams.problem import (
     Attribute,
     CodedColumn,
@@ -330,15 +331,11 @@ def test_joint_groups_are_as_many_as_their_parts(pairs: list[tuple[str, str]]) -
     assert alone == [found.attributes[0].groups[code] for code in found.codes[:, 0]]
 
 
-def test_a_name_of_two_columns_is_refused() -> None:
+def test_a_name_of_two_columns_is_refused(refused: Refusals) -> None:
     twice = pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"])
-    with pytest.raises(
-        DataError, match="sensitive_features has several columns of the name 'a'; rename them"
-    ):
+    with refused(DataError):
         group_codes(twice)
-    with pytest.raises(
-        DataError, match=r"sensitive_features is a lazy table; pass sensitive_features.collect"
-    ):
+    with refused(DataError):
         group_codes(pl.LazyFrame({"a": [1, 2]}))
 
 

@@ -265,7 +265,7 @@ def test_half_a_sign_in_a_name_does_not_stop_the_writing(tmp_path):
     assert "caf?" in write_html(tmp_path / "report.html", text).read_text(encoding="utf-8")
 
 
-def test_a_path_that_cannot_be_written_is_named(tmp_path):
+def test_a_path_that_cannot_be_written_is_named(tmp_path, refused):
     missing = tmp_path / "no" / "report.html"
     with pytest.raises(DataError) as told:
         write_html(missing, "x")
@@ -273,27 +273,21 @@ def test_a_path_that_cannot_be_written_is_named(tmp_path):
         f"cannot write {missing}: the folder {missing.parent} does not exist; create it, or name "
         "another path"
     )
-    with pytest.raises(
-        DataError,
-        match=r"cannot write /proc/r\.html: this folder takes no files; name a path that can",
-    ):
+    with refused(DataError):
         write_html("/proc/r.html", "x")  # the folder is there
     with pytest.raises(DataError, match=re.escape(f"cannot write {tmp_path}: ")):
         write_html(tmp_path, "x")
     (tmp_path / "file").touch()
-    with pytest.raises(DataError, match=r"cannot write .*name a path that can be written"):
+    with refused(DataError):
         write_html(tmp_path / "file" / "report.html", "x")
-    with pytest.raises(DataError, match="path must be the path of a file, got None"):
+    with refused(DataError):
         write_html(None, "x")
-    with pytest.raises(
-        DataError,
-        match=r"path must be the path of a file, got '/'; add a name such as report\.html",
-    ):
+    with refused(DataError):
         write_html("/", "x")
     assert [found.name for found in tmp_path.iterdir()] == ["file"]
 
 
-def test_a_failed_write_keeps_the_older_file(tmp_path, monkeypatch):
+def test_a_failed_write_keeps_the_older_file(tmp_path, monkeypatch, refused):
     path = tmp_path / "report.html"
     path.write_text("old")
 
@@ -301,7 +295,7 @@ def test_a_failed_write_keeps_the_older_file(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(DataError, match="No space left on device; name a path that can be written"):
+    with refused(DataError):
         write_html(path, "new")
     assert path.read_text() == "old"
     assert [found.name for found in tmp_path.iterdir()] == ["report.html"]

@@ -203,19 +203,12 @@ def test_groups_are_those_named_and_then_those_that_have_curves():
     assert replace(view, groups=("z", "a")).group_names == ("z", "a", "b")
 
 
-def test_a_view_says_what_is_wrong_with_it():
-    with pytest.raises(
-        DataError,
-        match="points must contain at least one Point, got none; train at least one model first",
-    ):
+def test_a_view_says_what_is_wrong_with_it(refused):
+    with refused(DataError):
         FrontierView([])
-    with pytest.raises(
-        DataError,
-        match=r"unfairness_of must be one of 'scores', 'decisions', got 'score'; did you mean "
-        r"'scores'\?",
-    ):
+    with refused(DataError):
         FrontierView([Point(0, 0, 1, 0)], unfairness_of="score")
-    with pytest.raises(DataError, match="accuracy_name must be one of 'accuracy', 'R2', got 'auc'"):
+    with refused(DataError):
         FrontierView([Point(0, 0, 1, 0)], accuracy_name="auc")
 
 

@@ -21,6 +21,7 @@ from metrifair import (
 )
 from metrifair.errors import DataError, MissingExtra
 from metrifair.report import ChartDisplay
+from tests.expected_errors import Refusals
 
 RNG = np.random.default_rng(7)
 ROWS = 600
@@ -139,7 +140,9 @@ def test_every_plot_names_the_extra_without_matplotlib(
             result.plot()
 
 
-def test_an_array_of_axes_is_refused(difference: AuditDifference, series: AuditSeries) -> None:
+def test_an_array_of_axes_is_refused(
+    difference: AuditDifference, series: AuditSeries, refused: Refusals
+) -> None:
     for result in (audited(0.0), difference, series):
-        with pytest.raises(DataError, match="ax must be one matplotlib Axes, got ndarray"):
+        with refused(DataError):
             result.plot(ax=Figure().subplots(1, 2))

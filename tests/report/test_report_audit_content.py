@@ -221,17 +221,12 @@ def test_of_many_groups_those_of_the_worst_findings_are_drawn():
     assert found["left_out"] == 28
 
 
-def test_curves_that_do_not_fit_their_grid_are_refused():
+def test_curves_that_do_not_fit_their_grid_are_refused(refused):
     crooked = Distribution("sex", "everyone", Curves([0, 1], {}, {"a": [1.0]}))
-    with pytest.raises(
-        DataError,
-        match=r"cumulative curve of group 'a' of 'sex' within 'everyone' has 1 values, its grid 2",
-    ):
+    with refused(DataError):
         audit_content(demo_record(distributions=[crooked]))
     short = replace(bare_finding(0), witness=WitnessCurve([0, 1, 2], [1.0], (0.0, 1.0)))
-    with pytest.raises(
-        DataError, match=r"witness of 'region' within 'everyone' has 1 values, its grid 3"
-    ):
+    with refused(DataError):
         witness_json(short)
 
 

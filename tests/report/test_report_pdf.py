@@ -14,6 +14,7 @@ from hiring import SELECTED, rate, write_decisions
 from metrifair import ReadOptions, audit, audit_file
 from metrifair.errors import DataError, MissingBrowser
 from metrifair.report import print_pdf
+from tests.expected_errors import Refusals
 from tests.flat_options import flat
 from tests.seams.api import RateTable
 from tests.seams.report import find_browser, pdf
@@ -138,11 +139,11 @@ def test_a_page_is_printed_where_temporary_folders_have_long_names(
 
 
 def test_without_a_browser_the_error_says_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Refusals
 ) -> None:
     monkeypatch.setattr(pdf.shutil, "which", lambda name: None)
     written: list[Path] = []
-    with pytest.raises(MissingBrowser, match=r"needs Chromium .* write the HTML page") as raised:
+    with refused(MissingBrowser) as raised:
         print_pdf(written.append, tmp_path / "audit.pdf")
     assert isinstance(raised.value, DataError)
     assert not written

@@ -31,6 +31,7 @@ from metrifair import (
 )
 from metrifair.criteria import Criterion
 from metrifair.errors import DataError, ModelFileError
+from tests.expected_errors import Refusals
 from tests.one_split import frontier
 from tests.seams.saving import (
     Content,
@@ -226,7 +227,7 @@ def test_a_frontier_of_boosters_is_saved_and_resumed(name: str, tmp_path: Path) 
             assert np.array_equal(predictions(other), predictions(mine))
 
 
-def test_what_cannot_be_saved_says_so(tmp_path: Path) -> None:
+def test_what_cannot_be_saved_says_so(tmp_path: Path, refused: Refusals) -> None:
     with pytest.raises(NotFittedError):
         FairLGBMClassifier().save(tmp_path / "m")
     own = Criterion("own", score=lambda prediction, y: prediction)
@@ -238,7 +239,7 @@ def test_what_cannot_be_saved_says_so(tmp_path: Path) -> None:
     class Mine(FairLGBMRegressor):
         pass
 
-    with pytest.raises(DataError, match="a class of your own"):
+    with refused(DataError):
         Mine(1.0, **LGBM).fit(X, VALUE, sensitive_features=A).save(tmp_path / "m")
     with pytest.raises(DataError, match="the booster"):
         FairXGBRegressor(0.0, booster="gblinear", n_jobs=1).fit(A[:, None], VALUE).save(

@@ -242,11 +242,11 @@ def test_a_stream_goes_on_from_its_parameters_and_the_moments_of_its_features(na
 
 
 @pytest.mark.filterwarnings("error:the model is not trained yet")
-def test_a_loaded_stream_says_whether_it_has_taken_a_step(tmp_path):
+def test_a_loaded_stream_says_whether_it_has_taken_a_step(tmp_path, refused):
     begun, not_begun = streaming(BINARY), streaming(BINARY, batch_size=200)
     assert (begun.n_updates_ > 0) > (not_begun.n_updates_ > 0)
     saved_and_loaded(begun, tmp_path).predict(X)
-    with pytest.raises(MetrifairWarning, match=r"^the model is not trained yet"):
+    with refused(MetrifairWarning):
         saved_and_loaded(not_begun, tmp_path).predict(X)
 
 
@@ -378,7 +378,7 @@ def test_a_module_is_passed_by_the_caller_and_gets_weights_and_buffers(tmp_path)
     assert again.predict_proba(X).tolist() == model.predict_proba(X).tolist()
 
 
-def test_a_module_must_be_passed_and_must_be_the_one_saved(tmp_path):
+def test_a_module_must_be_passed_and_must_be_the_one_saved(tmp_path, refused):
     path = tmp_path / "m"
     classifier(model=Net()).save(path)
     assert refusal(path) == (
@@ -391,16 +391,12 @@ def test_a_module_must_be_passed_and_must_be_the_one_saved(tmp_path):
         "['first.bias', "
         "'first.weight', 'last.bias', 'last.weight']; pass a module like the one that was fitted"
     )
-    assert refusal(path, module=Net(units=6)).endswith(
-        "array 'buffers/shift' must be float32 of shape (6,), got float32 of shape (5,)"
-    )
+    refused.said(refusal(path, module=Net(units=6)))
 
 
-def test_a_module_that_the_model_does_not_need_is_refused(tmp_path):
+def test_a_module_that_the_model_does_not_need_is_refused(tmp_path, refused):
     classifier().save(tmp_path / "m")
-    assert refusal(tmp_path / "m", module=Net()).endswith(
-        "the model needs no module; leave module out"
-    )
+    refused.said(refusal(tmp_path / "m", module=Net()))
 
 
 # What cannot be saved
@@ -463,11 +459,8 @@ def test_groups_that_are_dates_cannot_be_saved(tmp_path):
     )
 
 
-def test_class_labels_that_are_dates_cannot_be_saved():
-    with pytest.raises(
-        DataError,
-        match=r"^class labels of type datetime64\[D\] cannot be saved; use numbers, strings",
-    ):
+def test_class_labels_that_are_dates_cannot_be_saved(refused):
+    with refused(DataError):
         classes_record(np.array(["2000-01-01", "2000-01-02"], dtype="datetime64[D]"))
 
 
@@ -668,9 +661,9 @@ def test_another_kind_of_file_is_refused(tmp_path):
     )
 
 
-def test_labels_of_absurd_length_are_refused():
+def test_labels_of_absurd_length_are_refused(refused):
     record = Classes(dtype="U9999", values=[f"{k:04}" for k in range(1000)])
-    with pytest.raises(ModelFileError, match=r"^the classes take more than 4194304 characters$"):
+    with refused(ModelFileError):
         read_classes(record)
 
 

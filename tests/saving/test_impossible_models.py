@@ -27,6 +27,7 @@ from metrifair import (
     load,
 )
 from metrifair.errors import ModelFileError
+from tests.expected_errors import Refusals
 from tests.seams.estimators import TableModel
 from tests.seams.saving import Content, _trees, make_content, read, table_scorer
 
@@ -123,10 +124,10 @@ def test_parameters_without_a_finite_output_are_refused(
         loaded(tmp_path / "m", content)
 
 
-def test_a_row_without_a_finite_prediction_is_named() -> None:
+def test_a_row_without_a_finite_prediction_is_named(refused: Refusals) -> None:
     model = FairClassifier(0.0, model="linear").fit(1e-100 * X, Y)
     row = [[0.0, 0.0], [1e300, -1e300], [0.0, 0.0]]
-    with pytest.raises(DataError, match="row 1 of X has no finite prediction"):
+    with refused(DataError):
         model.predict_proba(row)
     assert np.isfinite(model.predict_proba([row[0]])).all()
 

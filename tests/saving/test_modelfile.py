@@ -139,12 +139,12 @@ def test_every_flipped_bit_is_found():
                 from_bytes(data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :])
 
 
-def test_every_truncation_and_any_longer_file_is_found():
+def test_every_truncation_and_any_longer_file_is_found(refused):
     data = to_bytes(SMALL)
     for length in range(len(data)):
         with pytest.raises(ModelFileError):
             from_bytes(data[:length])
-    assert "does not match its hash" in refusal(data + b"\0")
+    refused.said(refusal(data + b"\0"))
 
 
 @settings(proven, max_examples=150)
@@ -189,19 +189,14 @@ def test_files_of_another_kind_are_refused(data):
     )
 
 
-def test_safetensors_of_others_are_refused():
+def test_safetensors_of_others_are_refused(refused):
     data = safetensors.numpy.save({"a": np.zeros(2)}, metadata={"format": "pt"})
-    assert (
-        refusal(data) == "this is not a model file of metrifair; pass a file written by .save(path)"
-    )
+    refused.said(refusal(data))
 
 
-def test_a_later_format_asks_for_an_upgrade():
+def test_a_later_format_asks_for_an_upgrade(refused):
     text = '"format":2,"kind":"k","versions":{"metrifair":"9.1"},"meta":{}'
-    assert refusal(forged(text)) == (
-        "the file has format 2, written by metrifair '9.1'; this metrifair reads up to format 1: "
-        "upgrade metrifair"
-    )
+    refused.said(refusal(forged(text)))
 
 
 @pytest.mark.parametrize("number", [0, -1, True, None, "1", 1.0, [1]])
@@ -227,9 +222,9 @@ HEAD = '"format":1,"kind":"k","versions":{},"meta":'
     ],
     ids=["nan", "infinity", "overflow", "twice", "deep", "long", "cut"],
 )
-def test_json_that_metrifair_never_writes_is_refused(text, said):
+def test_json_that_metrifair_never_writes_is_refused(text, said, refused):
     message = refusal(forged(text))
-    assert message.startswith("the header is not JSON as metrifair writes it (")
+    refused.said(message)
     assert said in message
 
 
@@ -257,17 +252,13 @@ def test_a_header_that_claims_to_be_huge_is_refused():
 
 
 @pytest.mark.parametrize("text", ['"format":1', HEAD + "[]", '"format":1,"kind":3,"meta":{}'])
-def test_a_description_without_kind_or_content_is_refused(text):
-    assert refusal(forged(text)).startswith(
-        "the description of the model lacks its kind or its content"
-    )
+def test_a_description_without_kind_or_content_is_refused(text, refused):
+    refused.said(refusal(forged(text)))
 
 
-def test_a_header_without_description_is_refused():
+def test_a_header_without_description_is_refused(refused):
     header = rb'{"__metadata__":{"other":"{\"sha256\":\"' + b"0" * 64 + rb'\"}"}}'
-    assert refusal(sealed(len(header).to_bytes(8, "little") + header)).startswith(
-        "the header of the file contains no desc"
-    )
+    refused.said(refusal(sealed(len(header).to_bytes(8, "little") + header)))
 
 
 @pytest.mark.parametrize(
@@ -290,9 +281,9 @@ def test_objects_are_never_written():
         to_bytes(Content("k", {}, {"a": np.array([print])}))
 
 
-def test_booleans_are_true_or_false():
+def test_booleans_are_true_or_false(refused):
     data = described({}, {"a": np.array([True])})
-    assert refusal(sealed(data[:-1] + b"\x02")) == "array 'a' of booleans contains other values"
+    refused.said(refusal(sealed(data[:-1] + b"\x02")))
 
 
 @pytest.mark.parametrize(
@@ -321,11 +312,11 @@ def test_arrays_that_lie_about_their_size_are_refused(entry):
     refusal(sealed(len(header).to_bytes(8, "little") + header + b"\0" * 8))
 
 
-def test_too_many_arrays_are_refused(monkeypatch):
+def test_too_many_arrays_are_refused(monkeypatch, refused):
     monkeypatch.setattr(modelfile, "MOST_ARRAYS", 2)
     from_bytes(described({}, {f"{k}": np.zeros(0) for k in range(2)}))
     data = described({}, {f"{k}": np.zeros(0) for k in range(3)})
-    assert refusal(data) == "the file contains 3 arrays, more than the 2 that are read"
+    refused.said(refusal(data))
 
 
 def test_files_over_the_limit_are_not_read(tmp_path):
@@ -433,13 +424,15 @@ def test_saving_through_a_link_keeps_the_link(tmp_path):
 
 
 @pytest.mark.parametrize("step", ["os.replace", "os.fsync"])
-def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, step):
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
+    tmp_path, monkeypatch, step, refused
+):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     write(tmp_path / "m", OLD)
     monkeypatch.setattr(step, full)
-    with pytest.raises(DataError, match="No space left on device"):
+    with refused(DataError):
         write(tmp_path / "m", SMALL)
     assert read(tmp_path / "m").meta == OLD.meta
     assert [path.name for path in tmp_path.iterdir()] == ["m"]

@@ -32,6 +32,7 @@ from metrifair import (
     TableEncoder,
 )
 from metrifair.errors import DataError, MissingExtra
+from tests.expected_errors import Refusals
 from tests.flat_options import with_penalty
 from tests.seams.estimators import TableModel
 from tests.seams.saving import make_forest, onnx_model
@@ -510,9 +511,9 @@ def test_what_onnx_cannot_say_is_refused_by_name(tmp_path: Path) -> None:
 
 
 def test_the_package_is_asked_for_when_it_is_needed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, refused: Refusals
 ) -> None:
     model = fitted("linear")
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(MissingExtra, match=r'to_onnx needs onnx: pip install "metrifair\[onnx\]"'):
+    with refused(MissingExtra):
         model.to_onnx(tmp_path / "model.onnx")

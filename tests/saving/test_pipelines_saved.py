@@ -33,6 +33,7 @@ from metrifair import (
 )
 from metrifair.baselines import ReweighingClassifier
 from metrifair.errors import DataError, ModelFileError
+from tests.expected_errors import Refusals
 from tests.frontier_parts import outcomes_of
 from tests.one_split import frontier
 from tests.seams.saving import Content, from_bytes
@@ -161,14 +162,12 @@ def test_a_pipeline_is_routed_again_after_its_requests_are_set_again(tmp_path: P
         assert load(tmp_path / "m").transform_input == ["X_val"]
 
 
-def test_other_steps_are_refused_by_name(tmp_path: Path) -> None:
+def test_other_steps_are_refused_by_name(tmp_path: Path, refused: Refusals) -> None:
     numbers, path = TABLE[["income"]].fillna(0), tmp_path / "m"
     scaled = Pipeline([("scale", StandardScaler()), ("model", LINE)]).fit(
         numbers, YES, model__sensitive_features=SEX
     )
-    with pytest.raises(
-        DataError, match=r"step 'scale' of the pipeline is a StandardScaler.*TableEncoder only"
-    ):
+    with refused(DataError):
         save(scaled, path)
     for last in (LogisticRegression(), ReweighingClassifier(LogisticRegression(), random_state=0)):
         named = {} if isinstance(last, LogisticRegression) else {"last__sensitive_features": SEX}
@@ -180,18 +179,14 @@ def test_other_steps_are_refused_by_name(tmp_path: Path) -> None:
             save(other, path)
     own = type("Encoder", (TableEncoder,), {})()
     mine = Pipeline([("mine", own), ("model", LINE)]).fit(TABLE, YES, model__sensitive_features=SEX)
-    with pytest.raises(DataError, match="step 'mine' of the pipeline is a Encoder"):
+    with refused(DataError):
         save(mine, path)
     other_kind = type("Sampling", (Pipeline,), {})(
         fitted("a classifier").steps
     )  # may do something else than a plain one
-    with pytest.raises(
-        DataError, match="a Sampling is a pipeline of another class than scikit-learn's own"
-    ):
+    with refused(DataError):
         save(other_kind, path)
-    with pytest.raises(
-        DataError, match="a LogisticRegression cannot be saved; pass a fitted metrifair model"
-    ):
+    with refused(DataError):
         save(LogisticRegression(), path)  # type: ignore[arg-type]
     with pytest.raises(NotFittedError):
         save(make_pipeline(TableEncoder(), LINE), path)

@@ -18,6 +18,7 @@ from metrifair import (
     load,
 )
 from metrifair.errors import DataError, ModelFileError
+from tests.expected_errors import Refusals
 from tests.seams.saving import Content, from_bytes, make_content, read_model, to_bytes
 
 # trained for a moment
@@ -95,13 +96,9 @@ def test_costs_may_be_an_array(tmp_path: Path) -> None:
     np.testing.assert_array_equal(*(one.predict(X, sensitive_features=A) for one in (again, model)))
 
 
-def test_another_librarys_model_cannot_be_kept(tmp_path: Path) -> None:
+def test_another_librarys_model_cannot_be_kept(tmp_path: Path, refused: Refusals) -> None:
     model = BarycenterPostprocessor(LogisticRegression(), folds=1).fit(X, Y, sensitive_features=A)
-    with pytest.raises(
-        DataError,
-        match=r"wraps a LogisticRegression, which a model file cannot contain; wrap a metrifair "
-        r"model",
-    ):
+    with refused(DataError):
         model.save(tmp_path / "model")
     blind = BarycenterPostprocessor(
         BASE, needs_group=False, group_model=LogisticRegression(), folds=1

@@ -11,7 +11,6 @@ from metrifair.wording.findings import (
 )
 from metrifair.wording.frontier import (
     FRONTIER_NOTES,
-    chance_text,
     compared_note,
     constant_text,
     glossary,

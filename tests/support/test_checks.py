@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from metrifair.errors import DataError
+from tests.expected_errors import Refusals
 from tests.seams.support import check_integer, check_number
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -0.1, 1.1, True, "1", None, np.array([0.5])])
-def test_numbers_out_of_range(value: object) -> None:
-    with pytest.raises(
-        DataError, match="alpha must be a finite number, at least 0, at most 1, got"
-    ):
+def test_numbers_out_of_range(value: object, refused: Refusals) -> None:
+    with refused(DataError):
         check_number("alpha", value, low=0, high=1)
 
 
@@ -28,8 +27,8 @@ def test_an_open_bound() -> None:
 
 
 @pytest.mark.parametrize("value", [np.nan, 1.5, 2.0, 0, True, "3", None])
-def test_integers_out_of_range(value: object) -> None:
-    with pytest.raises(DataError, match="rounds must be an integer from 1 upwards, got"):
+def test_integers_out_of_range(value: object, refused: Refusals) -> None:
+    with refused(DataError):
         check_integer("rounds", value, least=1)
 
 

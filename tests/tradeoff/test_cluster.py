@@ -21,6 +21,7 @@ from sklearn.base import clone
 
 from metrifair import FairClassifier, Frontier
 from metrifair.errors import DataError
+from tests.expected_errors import Refusals
 from tests.frontier_parts import outcomes_of
 from tests.one_split import frontier
 from tests.seams.support import run_parallel
@@ -236,9 +237,6 @@ def test_devices_that_there_are_not_are_refused(devices: Any, message: str) -> N
         front(OURS, devices=devices)
 
 
-def test_devices_are_for_stacks(tmp_path: Path) -> None:
-    with pytest.raises(
-        DataError,
-        match="devices share the strengths of FairClassifier and FairRegressor, got a Logged",
-    ):
+def test_devices_are_for_stacks(tmp_path: Path, refused: Refusals) -> None:
+    with refused(DataError):
         front(Logged(str(tmp_path / "log")), devices=["cpu", "cpu"])

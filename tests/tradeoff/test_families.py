@@ -26,6 +26,7 @@ from metrifair import (
     load,
 )
 from metrifair.errors import DataError
+from tests.expected_errors import Refusals
 from tests.one_split import frontier
 from tests.seams.report import page_content
 from tests.seams.tradeoff import Goal, pareto, sweep
@@ -94,7 +95,9 @@ def test_a_list_of_estimators_is_families_under_their_classes_names() -> None:
     ]
 
 
-def test_the_choice_may_leave_out_models_that_need_the_group(front: Frontier) -> None:
+def test_the_choice_may_leave_out_models_that_need_the_group(
+    front: Frontier, refused: Refusals
+) -> None:
     anything, free = (
         (front.select(max_unfairness=0.2), front.chosen),
         (
@@ -109,10 +112,10 @@ def test_the_choice_may_leave_out_models_that_need_the_group(front: Frontier) ->
     assert front.chosen.family == "moved"
     rows = front.held_out("pandas")
     assert rows["probability"].between(0, 1).all()
-    with pytest.raises(DataError, match="needs_group must be True or False"):
+    with refused(DataError):
         front.select(max_unfairness=0.2, needs_group="no")
     only = made({"moved": FAMILIES["moved"]})
-    with pytest.raises(DataError, match="no model of this frontier predicts without the group"):
+    with refused(DataError):
         only.select(max_unfairness=1.0, needs_group=False)
 
 
@@ -168,15 +171,15 @@ def test_the_page_has_a_row_for_each_value_of_each_family_and_a_line_without_gro
     assert len(view.curves) == 9
 
 
-def test_what_cannot_be_one_frontier() -> None:
+def test_what_cannot_be_one_frontier(refused: Refusals) -> None:
     rng = np.random.default_rng(99)
-    with pytest.raises(DataError, match="wrap plain ones, as in BarycenterPostprocessor"):
+    with refused(DataError):
         made([LINEAR, LogisticRegression()])
-    with pytest.raises(DataError, match="a frontier has one task"):
+    with refused(DataError):
         made([LINEAR, FairRegressor(model="mlp")])
-    with pytest.raises(DataError, match="families are estimators by their names"):
+    with refused(DataError):
         made({})
-    with pytest.raises(DataError, match="tolerances must be a list"):
+    with refused(DataError):
         made(tolerances=[])
     with pytest.raises(DataError, match="takes no control_features"):
         made({"moved": FAMILIES["moved"]}, control_features=rng.integers(0, 2, 800))
@@ -252,8 +255,8 @@ def test_tolerances_are_those_of_the_only_family_too() -> None:
     ]
 
 
-def test_one_parameter_is_named_by_text() -> None:
-    with pytest.raises(DataError, match="parameter must be the name of one parameter"):
+def test_one_parameter_is_named_by_text(refused: Refusals) -> None:
+    with refused(DataError):
         made(parameter={"linear": "strength"})
 
 
@@ -270,7 +273,7 @@ GROUP_GOALS: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("case", GROUP_GOALS)
 def test_a_failing_choice_keeps_what_was_asked_and_the_earlier_choice(
-    case: str, tmp_path: Path
+    case: str, tmp_path: Path, refused: Refusals
 ) -> None:
     """A model without the group is within the limit: no sentence may say that none is."""
     families, said = GROUP_GOALS[case]
@@ -284,7 +287,7 @@ def test_a_failing_choice_keeps_what_was_asked_and_the_earlier_choice(
         front.to_html(page)
         return [" ".join(text.split()) for text in (front.summary, page.read_text())]
 
-    with pytest.raises(DataError, match=r"no model .*needs the group"):
+    with refused(DataError):
         front.select(**asked)
     assert (front.record.unmet, front.chosen) == (goal, None)
     assert all(said in text for text in texts())
@@ -292,7 +295,7 @@ def test_a_failing_choice_keeps_what_was_asked_and_the_earlier_choice(
     earlier = front.chosen
     assert front.record.unmet is None
     assert not any(said in text for text in texts())
-    with pytest.raises(DataError, match=r"no model .*needs the group"):
+    with refused(DataError):
         front.select(**asked)
     assert (front.record.unmet, front.chosen) == (goal, earlier)
     assert front.record.goal == Goal(max_unfairness=0.9)

@@ -27,6 +27,7 @@ from metrifair import (
     load,
 )
 from metrifair.errors import DataError, TooFewSamples
+from tests.expected_errors import Refusals
 from tests.frontier_parts import source_of
 from tests.seams.figures import UTILITIES
 from tests.seams.tradeoff import TrainingFit, predict, resembles, training_fit
@@ -193,14 +194,14 @@ def test_a_random_state_gives_the_same_choice_twice(front: Frontier) -> None:
     assert front.record.change == again.record.change
 
 
-def test_fitted_models_are_only_evaluated() -> None:
+def test_fitted_models_are_only_evaluated(refused: Refusals) -> None:
     models = [clone(LINEAR).set_params(strength=one) for one in (0.0, 4.0)]
     for model in models:
         model.fit(X[:400], Y[:400], sensitive_features=A[:400])
     found = frontier(models, X[400:], Y[400:], sensitive_features=A[400:], random_state=0)
     assert found.select(max_unfairness=1.0) is models[0]
     assert found.models == tuple(models)
-    with pytest.raises(DataError, match="folds needs models to train"):
+    with refused(DataError):
         frontier(models, X, Y, sensitive_features=A, folds=3)
 
 
@@ -248,7 +249,9 @@ def test_constant_decisions_come_last_where_decisions_are_compared() -> None:
     assert found.points[-1].gap("decisions") == 0
 
 
-def test_blind_models_come_before_those_that_need_the_group_and_either_can_be_required() -> None:
+def test_blind_models_come_before_those_that_need_the_group_and_either_can_be_required(
+    refused: Refusals,
+) -> None:
     families = {"aware": BarycenterPostprocessor(LINEAR), "blind": LINEAR}
     search = SearchOptions(tolerances=[0.0, 1.0])
     found = made(families, search=search)
@@ -258,15 +261,17 @@ def test_blind_models_come_before_those_that_need_the_group_and_either_can_be_re
     for needs_group, family in ((True, "aware"), (False, "blind")):
         found.select(max_unfairness=0.3, needs_group=needs_group)
         assert found.chosen.family == family
-    with pytest.raises(DataError, match="no model of this frontier needs the group"):
+    with refused(DataError):
         made().select(max_unfairness=0.5, needs_group=True)
 
 
-def test_the_least_unfair_model_of_an_accuracy_is_chosen(front: Frontier) -> None:
+def test_the_least_unfair_model_of_an_accuracy_is_chosen(
+    front: Frontier, refused: Refusals
+) -> None:
     best = max(point.accuracy for point in front.points)
     loose, strict = (front.select(min_accuracy=best - less).strength for less in (0.1, 0.0))
     assert loose > strict
-    with pytest.raises(DataError, match=r"no model has accuracy at least 1; the largest is 0\.\d"):
+    with refused(DataError):
         front.select(min_accuracy=1.0)
 
 
@@ -302,9 +307,11 @@ def test_a_limit_below_noise_is_refused_with_the_rows_that_would_do(front: Front
 
 
 @pytest.mark.parametrize("confidence", [None, 0.9])
-def test_the_least_limit_is_named_and_can_then_be_met(confidence: float | None) -> None:
+def test_the_least_limit_is_named_and_can_then_be_met(
+    confidence: float | None, refused: Refusals
+) -> None:
     found = made(strengths=[0.0, 0.5])
-    with pytest.raises(DataError, match="the least limit that can be met is") as caught:
+    with refused(DataError) as caught:
         found.select(max_unfairness=0.12, confidence=confidence)
     least = float(re.findall(r"can be met is ([\d.]+\d)", str(caught.value))[0])
     assert found.select(max_unfairness=least, confidence=confidence) is not None
@@ -410,7 +417,7 @@ def test_a_group_of_one_percent_keeps_its_limit_on_new_rows(samples: int) -> Non
 # Resemblance
 
 
-def test_constant_fold_models_say_nothing_of_one_that_is_not() -> None:
+def test_constant_fold_models_say_nothing_of_one_that_is_not(refused: Refusals) -> None:
     """A group of 1 %: fold models are constant and the model of all rows is not. The next feasible
     configuration is delivered, with a note.
     """
@@ -436,7 +443,7 @@ def test_constant_fold_models_say_nothing_of_one_that_is_not() -> None:
         Threshold(), *rows[:2], sensitive_features=rows[2], strengths=[0.0], random_state=0
     )
     assert only.points[0].unfairness == 0
-    with pytest.raises(DataError, match="resembles the models of its folds"):
+    with refused(DataError):
         only.select(max_unfairness=0.5)
 
 
@@ -543,14 +550,14 @@ def test_several_classes_numbers_and_strata_have_one_path() -> None:
     strata.select(max_unfairness=0.6)
 
 
-def test_groups_of_few_rows_are_refused_before_anything_is_trained() -> None:
+def test_groups_of_few_rows_are_refused_before_anything_is_trained(refused: Refusals) -> None:
     class Never(ScoresOf):
         def fit(self, X: Any, y: Any, **_: Any) -> Never:
             raise AssertionError("it was trained")
 
     groups = np.zeros(80, dtype=int)
     groups[:6] = 1
-    with pytest.raises(TooFewSamples, match="groups have too few rows to choose a model by"):
+    with refused(TooFewSamples):
         frontier(Never(), X[:80], Y[:80], sensitive_features=groups, strengths=[0.0])
 
 
@@ -559,7 +566,7 @@ def test_groups_of_few_rows_are_refused_before_anything_is_trained() -> None:
 
 @pytest.mark.parametrize("test", [None, 0.25])
 def test_a_frontier_from_a_file_chooses_as_the_one_in_memory(
-    tmp_path: Path, test: float | None
+    tmp_path: Path, test: float | None, refused: Refusals
 ) -> None:
     families = {"linear": LINEAR, "thresholds": ThresholdPostprocessor(LINEAR)}
     found = made(families, search=SearchOptions(tolerances=[0.1, 1.0]), test=test)
@@ -581,9 +588,9 @@ def test_a_frontier_from_a_file_chooses_as_the_one_in_memory(
         scores = [predict(model, source_of(found).part).score for model in models]
         np.testing.assert_allclose(scores[0], scores[1])
     for one in (found, kept):
-        with pytest.raises(DataError, match="to be verified with these"):
+        with refused(DataError):
             one.select(max_unfairness=0.01)
-    with pytest.raises(DataError, match="a frontier from a file keeps the figures of its utility"):
+    with refused(DataError):
         kept.select(max_unfairness=0.5, utility="log_loss")
     kept.save(tmp_path / "again")
     again = load(tmp_path / "again")

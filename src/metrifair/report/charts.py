@@ -137,7 +137,8 @@ def widest_gap(curves: Curves) -> Gap | None:
         if len(shares) < 2:
             continue
         lower = min(shares, key=shares.__getitem__)
-        upper = max(shares, key=shares.__getitem__)
+        others = [name for name in shares if name != lower]  # of equal shares, another group
+        upper = max(others, key=shares.__getitem__)
         if best is None or shares[upper] - shares[lower] > best.size:
             best = Gap(score, lower, upper, shares[lower], shares[upper])
     return best

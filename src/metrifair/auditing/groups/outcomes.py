@@ -64,7 +64,10 @@ def outcome_rows(
         label="y_true",
         clusters=clusters,
     )
-    problem = make_problem(inputs, compared=False, pos_label=pos_label, target="labels")
+    # Of labels that the outcome does not use, none needs to be positive.
+    is_unused = y_true is not None and not uses_labels
+    positive_class = None if is_unused else pos_label
+    problem = make_problem(inputs, compared=False, pos_label=positive_class, target="labels")
     name: SearchedOutcome = "metric"
     higher_is_worse = True
     limit = None

@@ -1,0 +1,1 @@
+"""The surfaces of ``tests/approvals.py``: functions that render what people read."""
