@@ -263,7 +263,7 @@ def test_a_family_that_is_no_list_and_numbers_for_labels_are_refused_before_trai
         FairClassifierCV(max_unfairness=0.3, families="linear").fit(
             X, X[:, 0] > 0, sensitive_features=group
         )
-    with pytest.raises(DataError, match=r"Unknown label type: continuous.*; use FairRegressorCV"):
+    with refused(DataError):
         FairClassifierCV(max_unfairness=0.3).fit(X, X[:, 0], sensitive_features=group)
 
 
@@ -271,25 +271,21 @@ def test_a_family_that_is_no_list_and_numbers_for_labels_are_refused_before_trai
 def test_numbers_for_labels_name_the_regressor(model: Any) -> None:
     X, group = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
     regressor = type(model).__name__.replace("Classifier", "Regressor")
-    with pytest.raises(DataError, match=f"use {regressor}, or pass y as text"):
+    with pytest.raises(DataError, match=f"use {regressor}"):
         model.fit(X, X[:, 0], sensitive_features=group)
 
 
-def test_a_limit_and_families_that_are_missing_are_named_with_a_remedy() -> None:
+def test_a_limit_and_families_that_are_missing_are_named_with_a_remedy(refused: Refusals) -> None:
     given = rows(60)
-    limit = r"max_unfairness must be .* got None; pass max_unfairness=\.\.\., the largest gap"
-    with pytest.raises(DataError, match=limit):
+    with refused(DataError):
         FairClassifierCV(max_unfairness=None).fit(**given)  # type: ignore[arg-type]
-    families = "families must be a list of one or more of 'linear',.* got .*; leave families out"
-    with pytest.raises(DataError, match=families):
+    with refused(DataError):
         FairClassifierCV(max_unfairness=0.3, families=[]).fit(**given)
-    with pytest.raises(DataError, match=families):
+    with refused(DataError):
         SearchOptions(families=[])
-    with pytest.raises(
-        DataError, match=r"must be given.*; pass max_unfairness=\.\.\., the largest"
-    ):
+    with refused(DataError):
         Goal()
-    with pytest.raises(DataError, match=r"are alternatives.*; leave min_accuracy out"):
+    with refused(DataError):
         Goal(max_unfairness=0.1, min_accuracy=0.7)
 
 

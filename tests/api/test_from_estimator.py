@@ -9,7 +9,15 @@ import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.svm import LinearSVC
 
-from metrifair import Audit, AuditState, BarycenterPostprocessor, DataError, audit
+from metrifair import (
+    Audit,
+    AuditState,
+    BarycenterPostprocessor,
+    DataError,
+    FairClassifier,
+    FairClassifierCV,
+    audit,
+)
 from tests.expected_errors import Refusals
 
 RNG = np.random.default_rng(0)
@@ -95,3 +103,28 @@ def test_print_shows_the_answer_and_the_notes() -> None:
     assert lines == result.summary.splitlines()
     assert " points between " in lines[0]
     assert "interval" in lines[1]
+
+
+@pytest.mark.parametrize("needs_group", [None, True])
+def test_a_search_whose_model_needs_groups_gets_them(needs_group: bool | None) -> None:
+    families = ["barycenter", "linear"]
+    model = FairClassifierCV(
+        max_unfairness=0.3, families=families, needs_group=needs_group, random_state=0
+    ).fit(X, LABEL, sensitive_features=SEX)
+    score = model.predict_proba(X, sensitive_features=SEX)[:, 1]
+    found = Audit.from_estimator(model, X, LABEL, sensitive_features=SEX)
+    assert figures(found) == figures(audit(LABEL, score, sensitive_features=SEX))
+
+
+def test_a_class_derived_from_ours_gets_the_groups_that_it_needs() -> None:
+    class Shifted(FairClassifier):
+        """Raises the scores of one group."""
+
+        def predict_proba(self, X: Any, *, sensitive_features: Any) -> np.ndarray:
+            score = super().predict_proba(X)[:, 1] / (1 + (np.asarray(sensitive_features) == "f"))
+            return np.c_[1 - score, score]
+
+    model = Shifted(0.0, model="linear").fit(X, LABEL)
+    score = model.predict_proba(X, sensitive_features=SEX)[:, 1]
+    found = Audit.from_estimator(model, X, LABEL, sensitive_features=SEX)
+    assert figures(found) == figures(audit(LABEL, score, sensitive_features=SEX))

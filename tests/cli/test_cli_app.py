@@ -180,8 +180,8 @@ def test_the_version_is_the_packages() -> None:
 ROOT = Path(__file__).parents[2]
 # With the penalty, and its change from no penalty: AUC and unfairness, each with its interval.
 STORY = [
-    (0.852, 0.819, 0.883, 0.178, 0.092, 0.231),
-    (0.020, 0.007, 0.033, 0.136, 0.091, 0.193),
+    (0.855, 0.826, 0.882, 0.183, 0.092, 0.235),
+    (0.017, 0.004, 0.030, 0.132, 0.087, 0.188),
 ]
 GAP_BEFORE = 0.314  # without the penalty
 

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 from metrifair import AuditState, FairRegressor, TableEncoder, load, save
 
-pytestmark = pytest.mark.extended  # onnxruntime is in the extra dev
+pytestmark = pytest.mark.extended
 
 
 def test_a_trained_model_says_in_onnx_what_predict_says(

@@ -454,7 +454,7 @@ def test_sparse_tables_are_refused_with_the_way_out() -> None:
 
 
 def test_a_classifier_takes_no_continuous_target() -> None:
-    with pytest.raises(DataError, match=r"Unknown label type: continuous.*; use FairRegressor"):
+    with pytest.raises(DataError, match="use FairRegressor"):
         FairClassifier(0.0, epochs=1, model="mlp").fit(X, X[:, 0])
 
 

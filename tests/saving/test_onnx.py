@@ -38,7 +38,7 @@ from tests.seams.estimators import TableModel
 from tests.seams.saving import make_forest, onnx_model
 
 pytestmark = [
-    pytest.mark.extended,  # onnxruntime is in the extra dev
+    pytest.mark.extended,
     # trained for a moment
     pytest.mark.filterwarnings("ignore:(the model predicts the same|.*models are constant)"),
 ]

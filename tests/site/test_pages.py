@@ -36,7 +36,8 @@ def commands_of(text: str) -> list[str]:
 def parsed(line: str) -> None:
     """Read a command's words as the command would, without running it."""
     name, *words = shlex.split(line, comments=True)[1:]
-    group = click.Context(main)
+    # with the settings of the program: commands keep the names of their help
+    group = click.Context(main, **main.context_settings)
     command = main.get_command(group, name)
     assert command is not None, f"there is no command {name}"
     command.make_parser(click.Context(command, parent=group)).parse_args(
@@ -67,6 +68,7 @@ def test_the_site_links_to_the_repository_that_is_known(monkeypatch) -> None:
     assert repository() == (written or "https://example.org/people/project")
 
 
+@pytest.mark.extended  # docutils is in the extra docs
 def test_every_page_with_search_terms_exists_and_every_term_has_one_page() -> None:
     pages = runpy.run_path(str(ROOT / "docs" / "search_terms.py"))["PAGES"]
     terms = [term for terms in pages.values() for term in terms]

@@ -138,5 +138,4 @@ CHANGES: list[tuple[str, Callable[[Path], object]]] = [
     ("a file less", lambda folder: (folder / "tables" / "rates.csv").unlink()),
     ("a file more", lambda folder: (folder / "notes.txt").write_text("Nothing to see.")),
     ("a signature", lambda folder: (folder / "MANIFEST.json.sig").write_text("signed")),
-    ("a print", lambda folder: (folder / "report.pdf").write_bytes(b"%PDF-1.7")),
 ]

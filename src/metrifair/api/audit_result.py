@@ -886,8 +886,8 @@ class RateTable(ResultPage):
         path : str or path-like
             The file.
         title : str, default=None
-            Title of the page; by default "Selection rates and impact ratios", or for "ll144" "Bias
-            audit under New York City Local Law 144".
+            Title of the page; by default "Selection rates and impact ratios", or for "ll144"
+            "Figures for a bias audit under New York City Local Law 144".
         about : dict of str, default=None
             Metadata shown in the report, such as the date and source of the data.
         frontier : Frontier or FrontierView, default=None

@@ -16,8 +16,8 @@ from metrifair.api.frontier import Frontier, requested_frontier
 from metrifair.api.loading import save
 from metrifair.errors import DataError, Remedy
 from metrifair.estimators import FairClassifier, FairRegressor
-from metrifair.estimators.class_labels import check_class_labels
 from metrifair.estimators.scoring import quality
+from metrifair.estimators.settings import check_class_labels
 from metrifair.figures.utility import UtilityLike
 from metrifair.metrics.registry import MetricLike
 from metrifair.problem.criteria import Criterion
@@ -264,8 +264,10 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X, y : array-like or table
-            Features and labels or targets, as in ``fit``.
+        X : table of shape (n, features)
+            Features, as in ``fit``.
+        y : array of shape (n,)
+            Labels, or a regression target.
         sensitive_features : array of shape (n,) or table, default=None
             The group of each sample, if the chosen model needs it (``needs_group=None`` or True).
         sample_weight : array-like of shape (n,), default=None

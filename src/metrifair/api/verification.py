@@ -103,7 +103,7 @@ class Verification(Summarized):
     --------
     >>> from metrifair.auditing.release.evidence_format import Check
     >>> Verification([Check("files", "agrees", {"files": 7}), Check("missing_file", "differs", {"name": "audit.json"})])
-    1 of 2 checks found a difference.
+    1 of the 2 checks found a difference.
     agrees: 7 files have the sha256 that the manifest lists.
     DIFFERS: audit.json is missing.
     """

@@ -96,7 +96,7 @@ class FairBooster(HasPenaltyOptions, Saved):
 
     _eval_weights: ClassVar[str]  # the booster's argument for weights of evaluation sets
     _plan: FitPlan | None = None  # while a penalized fit runs
-    needs_group = False  # at prediction
+    _ignores_groups = True  # at prediction, where they are accepted
 
     def __init__(
         self,

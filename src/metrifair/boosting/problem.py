@@ -23,10 +23,10 @@ from sklearn.utils.validation import assert_all_finite
 from metrifair.batches.samples import Batch, Samples, sides_by_row, tensor_sides
 from metrifair.boosting.objective import PenalizedRisk, Shares, on_grid
 from metrifair.errors import DataError
-from metrifair.estimators.class_labels import check_class_labels
 from metrifair.estimators.settings import (
     Aim,
     Trainable,
+    check_class_labels,
     check_range,
     objective_for,
     trainable,

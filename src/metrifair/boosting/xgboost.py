@@ -20,7 +20,7 @@ from metrifair.boosting.dask import fit_on_cluster, map_rows
 from metrifair.boosting.objective import METRIC_NAME
 from metrifair.boosting.problem import BoostingProblem
 from metrifair.errors import DataError
-from metrifair.estimators.class_labels import check_class_labels
+from metrifair.estimators.settings import check_class_labels
 from metrifair.problem.tables import CodedColumn, Table, one_column
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_names, require

@@ -20,12 +20,12 @@ from torch import Tensor
 from metrifair.batches import Coverage
 from metrifair.batches.samples import Samples
 from metrifair.errors import DataError, Diverged, MetrifairWarning
-from metrifair.estimators.class_labels import check_class_labels
 from metrifair.estimators.settings import (
     LEARNING_RATE,
     Settings,
     Trainable,
     as_device,
+    check_class_labels,
     check_settings,
     is_solved,
     model_for,
@@ -118,7 +118,7 @@ def _tensor(array: NDArray[Any]) -> Tensor:
 class FairEstimator(Settings, HasPenaltyOptions, Saved, BaseEstimator):
     """Common base of the fair estimators: ``fit``, ``partial_fit``, ``module`` and saving."""
 
-    needs_group = False  # at prediction
+    _ignores_groups = True  # at prediction, where they are accepted
 
     def fit(
         self,

@@ -9,6 +9,8 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
 
 from metrifair.errors import DataError, Remedy, TooFewSamples
 from metrifair.metrics.dependence import with_scale
@@ -454,3 +456,34 @@ def check_devices(devices: Sequence[str] | None) -> None:
         )
     for device in devices:
         as_device(device)
+
+
+def check_class_labels(model: object, y: NDArray[Any]) -> None:
+    """Raise a DataError for a continuous target, which belongs to a regressor; the error names it.
+
+    >>> from metrifair import FairClassifier
+    >>> check_class_labels(FairClassifier(), np.array([0.25, 1.5, 7.0]))
+    Traceback (most recent call last):
+    metrifair.errors.DataError: Unknown label type: continuous. FairClassifier predicts classes, and \
+y contains numbers such as 0.25; use FairRegressor, or number the classes from 0 if they are classes
+    """
+    try:
+        check_classification_targets(y)
+    except ValueError as error:
+        values = np.asarray(y)
+        if "type: continuous." not in str(error) or values.dtype.kind != "f":
+            raise
+        classifier = _class_name(model)
+        regressor = classifier.replace("Classifier", "Regressor")
+        fractional = [*values[values != np.round(values)], *values]  # the first may be none
+        raise DataError(
+            f"Unknown label type: continuous. {classifier} predicts classes, and y contains "
+            f"numbers such as {fractional[0]:.4g}",
+            remedy=f"use {regressor}, or number the classes from 0 if they are classes",
+        ) from error
+
+
+def _class_name(model: object) -> str:
+    """The name of a model's class in metrifair, from which the user's own may be derived."""
+    classes = type(model).__mro__
+    return next(kind.__name__ for kind in classes if kind.__module__.startswith("metrifair."))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,8 +54,25 @@ def missing_groups_text(attribute: str, rows: int, of: int) -> str:
     return f"{attribute} {_IS_MISSING} {rows:,} of {of:,} rows. {_USE} {attribute} exclude them."
 
 
+_NOTED: ContextVar[bool] = ContextVar("noted", default=False)
+
+
+@contextmanager
+def missing_groups_noted() -> Iterator[None]:
+    """Within this block, and in this thread, prediction does not warn of missing groups: the caller
+    notes them. A filter of warnings would hold for all threads.
+    """
+    token = _NOTED.set(True)
+    try:
+        yield
+    finally:
+        _NOTED.reset(token)
+
+
 def warn_of_missing_at_prediction(problem: Problem) -> None:
     """Warn of rows that a model which needs groups predicts without one."""
+    if _NOTED.get():
+        return
     for attribute, rows, of in missing_groups_in(problem):
         warn_user(f"{attribute} {_IS_MISSING} {rows:,} of {of:,} rows. {_PREDICTED}")
 
@@ -76,8 +94,8 @@ def no_warnings_of_groups() -> Iterator[None]:
     """Within this block, training and prediction warn neither of missing groups nor of unknown
     names or a positive label: the caller has done so for all rows.
     """
-    with no_warnings_of_unknown_names():
-        message = rf"(?s).* {_IS_MISSING} .* rows\. ({_USE}|{_PREDICTED})"
+    with no_warnings_of_unknown_names(), missing_groups_noted():
+        message = rf"(?s).* {_IS_MISSING} .* rows\. {_USE}"
         for text in (message, f".* {COUNTS_AS_POSITIVE}"):
             warnings.filterwarnings("ignore", text, MetrifairWarning)
         yield

@@ -294,26 +294,26 @@ def groups_if_accepted(method: Callable[..., Any], groups: Any) -> dict[str, Any
     """The groups as an argument, if a method accepts them, itself or in the last step of a
     pipeline.
 
-    The prediction of a class that never needs groups gets none: scikit-learn's metadata routing
-    would ask for a request of them.
+    A method of ours that accepts and ignores them gets none: scikit-learn's metadata routing would
+    ask for a request of them.
 
     >>> def fit(X, y, *, sensitive_features): ...
     >>> groups_if_accepted(fit, ["f", "m"]), groups_if_accepted(str.lower, ["f", "m"])
     ({'sensitive_features': ['f', 'm']}, {})
     """
-    if getattr(method, "__name__", "") != "fit" and _never_needs_group(method):
+    if getattr(method, "__name__", "") != "fit" and _ignores_groups(method):
         return {}
     return argument_if_accepted(method, "sensitive_features", groups)
 
 
-def _never_needs_group(method: Callable[..., Any]) -> bool:
-    """Whether the class of the method's model, or of a pipeline's last one, states that it predicts
-    without groups. A parameter of that name is True by default.
+def _ignores_groups(method: Callable[..., Any]) -> bool:
+    """Whether a method that predicts, itself or in the last step of a pipeline, is one of ours that
+    ignores groups; a class of the user's, derived from ours, may need them.
     """
-    model: Any = getattr(method, "__self__", None)
-    while hasattr(model, "named_steps"):
-        model = model.steps[-1][1]
-    return getattr(type(model), "needs_group", None) is False
+    model = last_step(getattr(method, "__self__", None))
+    defined = getattr(type(model), getattr(method, "__name__", ""), None)
+    is_ours = getattr(defined, "__module__", "").startswith("metrifair.")
+    return is_ours and getattr(type(model), "_ignores_groups", False)
 
 
 def argument_if_accepted(method: Callable[..., Any], name: str, value: Any) -> dict[str, Any]:

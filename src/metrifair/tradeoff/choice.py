@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import ceil, inf
+from math import ceil, inf, sqrt
 from typing import Protocol
 
 import numpy as np
@@ -27,6 +27,9 @@ NOTHING = -1
 _STEP = 0.001  # of limits that are named
 _MOST_STEPS = 1_000
 _HALVINGS = 6  # of the range in which an allowance is sought
+_LUCK_OF_RESAMPLES = sqrt(2)
+"""How much luckier the choices of resamples are than the choice by all rows: a resample has the noise
+of the rows, and as much of its own."""
 
 
 class Asked(Protocol):
@@ -268,17 +271,21 @@ class Chooser:
         return float(larger.mean())
 
     def _expected(self, chosen: int, task: _Task, allowance: float) -> Expected:
-        """The figures of the choice on the rows that did not make it.
+        """The delivered configuration's own figures on all rows, without the luck of choosing it.
 
-        Means of squared gaps, then the root: the root of a noisy square is too small on average.
+        The luck of resamples is how much better their choices look on the rows drawn than on those
+        left out. Squares of gaps are corrected, then the root is taken: the root of a noisy square
+        is too small on average.
         """
         choices = task.choices(allowance)
         draws = np.arange(len(choices))
-        utility = float(self.utility.left_out[draws, choices].mean())
-        # all rows determine a utility more precisely than those left out
-        drawn = self.utility.drawn[draws, choices]
-        low, high = np.quantile(drawn - drawn.mean(), TAILS).tolist()
-        square = float(self.gaps.left_out[draws, choices].mean())
+        drawn = self.utility.drawn
+        better = drawn[draws, choices] - self.utility.left_out[draws, choices]
+        utility = float(self.utility.values[chosen] - better.mean() / _LUCK_OF_RESAMPLES)
+        own = drawn[:, chosen]
+        low, high = np.quantile(own - own.mean(), TAILS).tolist()
+        luck = self._luck(task, allowance) / _LUCK_OF_RESAMPLES
+        square = float(self.gaps.squares[chosen]) + luck
         return Expected(
             utility=utility,
             utility_interval=Interval(utility + low, utility + high),

@@ -25,7 +25,7 @@ from metrifair.figures.utility import (
 )
 from metrifair.metrics.pair import between
 from metrifair.metrics.registry import plug_in_metric
-from metrifair.problem.missing_groups import no_warnings_of_groups
+from metrifair.problem.missing_groups import missing_groups_noted
 from metrifair.problem.predictions import class_scores, criterion_scores
 from metrifair.problem.tables import CodedColumn
 from metrifair.support.arrays import Floats
@@ -40,7 +40,7 @@ def predict(model: Any, part: HeldOut) -> Predictions:
 
     def call(method: Any) -> NDArray[Any]:
         groups = groups_if_accepted(method, part.sensitive_features)
-        with no_warnings_of_groups():  # a frontier notes them
+        with missing_groups_noted():  # by the frontier
             return np.asarray(method(part.X, **groups))
 
     if part.regression:

@@ -471,7 +471,8 @@ class TradeOff:
         """The configurations that the choice was among: those that its goal allows, without those
         that it passed over.
         """
-        accepted = np.array([job not in self.passed_over for job in chooser.jobs], dtype=bool)
+        passed_over = self.passed_over
+        accepted = np.array([job not in passed_over for job in chooser.jobs], dtype=bool)
         if self.record.goal is None:
             return accepted
         return accepted & self._allowed(self.record.goal, chooser)
