@@ -110,7 +110,7 @@ def frontier(
     test : float, default=None
         Share of the rows that neither train nor compare models. The model that ``select`` returns
         is then evaluated on them. None: no rows are set apart, and the figures of the choice are
-        those expected on new rows (bootstrap bias-corrected cross-validation).
+        those expected on new rows: its own, corrected for the luck of choosing it.
     unfairness_of : {"scores", "decisions"}, default="scores"
         What unfairness compares across groups: score distributions, or decisions.
     utility : "auto", str, table of costs or scorer, default="auto"
