@@ -344,7 +344,7 @@ SENTENCES = {
         "pass sensitive_features, one value per sample, or set strength=0",
         "remove its last layer if that is Sigmoid or Softmax",
     ],
-    "estimators/class_labels.py": ["use {regressor}, or pass y as text if its numbers are classes"],
+    "estimators/settings.py": ["use {regressor}, or number the classes from 0 if they are classes"],
     "estimators/fair.py": ["pass a dict"],
     "estimators/table_model.py": ["fit them together"],
     "nn/penalty.py": ["pass targets and criterion={needed!r} to the sampler"],
