@@ -107,6 +107,7 @@ def test_scikit_learn_check_of_models_trained_by_steps(
 
 
 @pytest.mark.slow
+@parted
 @parametrize_with_checks(
     [
         FairClassifier(0.0, random_state=0, model="mlp"),
