@@ -29,21 +29,6 @@ def approved_messages() -> dict[str, str]:
     return read_sections(SURFACE)
 
 
-_RENEWED: set[str] = set()
-"""The tests whose messages this process has approved anew."""
-
-
-def _approve(test: str, line: str) -> None:
-    """Write a message below the name of its test, in place of those of earlier runs."""
-    texts = approved_messages()
-    kept: list[str] = []
-    if test in _RENEWED:
-        kept = texts[test].splitlines()
-    _RENEWED.add(test)
-    texts[test] = "\n".join(sorted({*kept, line}))
-    write_sections(SURFACE, texts)
-
-
 class Refusals:
     """Expected errors of one test, whose messages are approved.
 
@@ -65,10 +50,12 @@ class Refusals:
         """Expect an approved message, such as the line in which a command says why it stopped."""
         line = " ".join(TEMPORARY.sub("FOLDER", message).split())
         known = approved_messages().get(self.test, "").splitlines()
-        if os.environ.get(APPROVE):
-            _approve(self.test, line)
-            return
         if line in known:
+            return
+        if os.environ.get(APPROVE):
+            texts = approved_messages()
+            texts[self.test] = "\n".join(sorted([*known, line]))
+            write_sections(SURFACE, texts)
             return
         changes = difference(SURFACE, "\n".join(known), line, self.test)
         pytest.fail(changes, pytrace=False)

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -16,8 +15,8 @@ from metrifair.api.frontier import Frontier, requested_frontier
 from metrifair.api.loading import save
 from metrifair.errors import DataError, Remedy
 from metrifair.estimators import FairClassifier, FairRegressor
-from metrifair.estimators.scoring import quality
-from metrifair.estimators.settings import check_class_labels
+from metrifair.estimators.scoring import ScoredWithGroups
+from metrifair.estimators.settings import check_floats_as_labels
 from metrifair.figures.utility import UtilityLike
 from metrifair.metrics.registry import MetricLike
 from metrifair.problem.criteria import Criterion
@@ -175,10 +174,8 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
                 received=self.families,
                 remedy=Remedy("families", leave_out=True, detail=" to compare all families"),
             )
-        labels = np.asarray(y)
-        is_number = labels.dtype.kind == "f" and bool(np.isfinite(labels).all())
-        if self._plain is FairClassifier and is_number:
-            check_class_labels(self, labels)
+        if self._plain is FairClassifier:
+            check_floats_as_labels(self, y)
 
     def _without_groups(self) -> FairClassifier | FairRegressor:
         if self.max_unfairness < 1:
@@ -252,35 +249,6 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
         result: NDArray[Any] = method(X, **groups)
         return result
 
-    def score(
-        self,
-        X: Table,
-        y: Table,
-        *,
-        sensitive_features: Table | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> float:
-        """Accuracy of the predictions, or R² of a regressor's.
-
-        Parameters
-        ----------
-        X : table of shape (n, features)
-            Features, as in ``fit``.
-        y : array of shape (n,)
-            Labels, or a regression target.
-        sensitive_features : array of shape (n,) or table, default=None
-            The group of each sample, if the chosen model needs it (``needs_group=None`` or True).
-        sample_weight : array-like of shape (n,), default=None
-            Weight of each sample.
-
-        Returns
-        -------
-        float
-            The accuracy, or R².
-        """
-        predicted = self.predict(X, sensitive_features=sensitive_features)
-        return quality(self, y, predicted, sample_weight)
-
     def save(self, path: PathLike) -> None:
         """Write the chosen model to a file, which ``metrifair.load`` reads without running code.
 
@@ -306,7 +274,7 @@ class _CrossValidated(BaseEstimator):  # type: ignore[misc]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class FairClassifierCV(ClassifierMixin, _CrossValidated):  # type: ignore[misc]
+class FairClassifierCV(ScoredWithGroups, ClassifierMixin, _CrossValidated):  # type: ignore[misc]
     """The best classifier whose unfairness is expected to stay within a limit.
 
     It is ``frontier("auto", ...)`` followed by ``select``: families of models at several penalty
@@ -389,8 +357,6 @@ class FairClassifierCV(ClassifierMixin, _CrossValidated):  # type: ignore[misc]
 
     pos_label: object = None
 
-    score = _CrossValidated.score  # not that of the mixin, which passes no groups
-
     @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Table, *, sensitive_features: Table | None = None) -> NDArray[Any]:
         """Predict the probability of each class.
@@ -433,7 +399,7 @@ class FairClassifierCV(ClassifierMixin, _CrossValidated):  # type: ignore[misc]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class FairRegressorCV(RegressorMixin, _CrossValidated):  # type: ignore[misc]
+class FairRegressorCV(ScoredWithGroups, RegressorMixin, _CrossValidated):  # type: ignore[misc]
     """The best regressor whose unfairness is expected to stay within a limit.
 
     It is ``frontier("auto", ...)`` followed by ``select``, as :class:`FairClassifierCV`.
@@ -486,5 +452,3 @@ class FairRegressorCV(RegressorMixin, _CrossValidated):  # type: ignore[misc]
 
     _plain = FairRegressor
     _default_utility = "r2"
-
-    score = _CrossValidated.score  # as above

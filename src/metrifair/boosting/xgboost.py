@@ -20,7 +20,7 @@ from metrifair.boosting.dask import fit_on_cluster, map_rows
 from metrifair.boosting.objective import METRIC_NAME
 from metrifair.boosting.problem import BoostingProblem
 from metrifair.errors import DataError
-from metrifair.estimators.settings import check_class_labels
+from metrifair.estimators.settings import check_floats_as_labels
 from metrifair.problem.tables import CodedColumn, Table, one_column
 from metrifair.support.arrays import Floats
 from metrifair.support.checks import check_names, require
@@ -201,9 +201,7 @@ class FairXGBClassifier(_FairXGB, xgboost.XGBClassifier):  # type: ignore[misc]
         classes = CodedColumn("y", one_column("y", y)).levels() if np.ndim(y) == 1 else ()
         if len(classes) < 2 or list(classes) == list(range(len(classes))):
             return
-        labels = np.asarray(y)
-        if labels.dtype.kind == "f" and np.isfinite(labels).all():
-            check_class_labels(self, labels)
+        check_floats_as_labels(self, y)
         required = "0 and 1"
         codes = "(y == positive).astype(int)"
         others = ""

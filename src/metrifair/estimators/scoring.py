@@ -1,4 +1,4 @@
-"""What ``score`` of an estimator returns: the accuracy of its predictions, or R²."""
+"""What ``score`` of an estimator whose prediction may need groups returns."""
 
 from __future__ import annotations
 
@@ -11,16 +11,36 @@ from sklearn.metrics import accuracy_score, r2_score
 from metrifair.problem.tables import Table
 
 
-def quality(
-    model: Any, y: Table, predicted: ArrayLike, sample_weight: ArrayLike | None = None
-) -> float:
-    """The accuracy of a classifier's predictions, or R² of a regressor's.
+class ScoredWithGroups:
+    """``score`` with groups; scikit-learn's mixins, which pass none, come after it."""
 
-    >>> from sklearn.linear_model import LinearRegression, LogisticRegression
-    >>> quality(LogisticRegression(), [0, 1, 1, 1], [0, 1, 1, 0])
-    0.75
-    >>> quality(LinearRegression(), [1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
-    1.0
-    """
-    measure = r2_score if is_regressor(model) else accuracy_score
-    return float(measure(y, predicted, sample_weight=sample_weight))
+    predict: Any
+
+    def score(
+        self,
+        X: Table,
+        y: Table,
+        *,
+        sensitive_features: Table | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Accuracy of the predictions, or R² for a regressor.
+
+        A search by cross-validation passes the groups where metadata routing is enabled and
+        ``set_score_request(sensitive_features=True)`` requests them.
+
+        Parameters
+        ----------
+        X, y, sensitive_features : array-like or table
+            As in ``fit``.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each sample.
+
+        Returns
+        -------
+        float
+            The accuracy, or R².
+        """
+        predicted = self.predict(X, sensitive_features=sensitive_features)
+        measure = r2_score if is_regressor(self) else accuracy_score
+        return float(measure(y, predicted, sample_weight=sample_weight))

@@ -483,6 +483,15 @@ y contains numbers such as 0.25; use FairRegressor, or number the classes from 0
         ) from error
 
 
+def check_floats_as_labels(model: object, y: Any) -> None:
+    """The same for labels as they are passed, of which only floats can be continuous. Missing and
+    infinite ones have errors of their own.
+    """
+    labels = np.asarray(y)
+    if labels.dtype.kind == "f" and np.isfinite(labels).all():
+        check_class_labels(model, labels)
+
+
 def _class_name(model: object) -> str:
     """The name of a model's class in metrifair, from which the user's own may be derived."""
     classes = type(model).__mro__

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.utils import check_consistent_length, column_or_1d, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter, validate_data
 
 from metrifair.errors import DataError, TooFewSamples
 from metrifair.estimators import FairClassifier, FairRegressor
-from metrifair.estimators.scoring import quality
+from metrifair.estimators.scoring import ScoredWithGroups
 from metrifair.problem.clusters import cluster_folds
 from metrifair.problem.missing_groups import no_warnings_of_groups
 from metrifair.problem.tables import Table, as_labels, take_rows, unmasked
@@ -125,7 +125,7 @@ def _draws_anew(template: Any) -> bool:
     )
 
 
-class Postprocessor(BaseEstimator):
+class Postprocessor(ScoredWithGroups, BaseEstimator):
     """A fitted base, stored in ``base_``, whose predictions are changed."""
 
     classes_: NDArray[Any]
@@ -138,10 +138,10 @@ class Postprocessor(BaseEstimator):
         check_switches(prefit=self.prefit)
         check_integer("folds", self.folds, least=1)
         validate_data(self, X, skip_check_array=True)
-        if _num_samples(X) < 2:
-            raise DataError(
-                f"X must contain rows of at least two groups, got {_num_samples(X)} sample(s)"
-            )
+        rows = _num_samples(X)
+        if rows < 2:
+            problem = f"X must contain rows of at least two groups, got {rows} sample(s)"
+            raise DataError(problem)
         if self.prefit:
             if base is None:
                 raise DataError("prefit=True needs a fitted estimator, got None")
@@ -187,34 +187,6 @@ class Postprocessor(BaseEstimator):
             ),
             folds,
         )
-
-    def score(
-        self,
-        X: Table,
-        y: Table,
-        *,
-        sensitive_features: Table | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> float:
-        """Accuracy of the predictions, or R² for a regressor.
-
-        A search by cross-validation passes the groups where metadata routing is enabled and
-        ``set_score_request(sensitive_features=True)`` requests them.
-
-        Parameters
-        ----------
-        X, y, sensitive_features : array-like or table
-            As in ``fit``.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each sample.
-
-        Returns
-        -------
-        float
-            The accuracy, or R².
-        """
-        predicted = self.predict(X, sensitive_features=sensitive_features)
-        return quality(self, y, predicted, sample_weight)
 
     def __sklearn_tags__(self) -> Any:
         """Tags of a wrapper whose base validates the features; the default model takes no

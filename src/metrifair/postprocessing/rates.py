@@ -192,9 +192,11 @@ def lower_hull(x: Floats, y: Floats) -> Integers:
             continue  # of two points with the same x, the lower one came first
         while len(hull) > 1:
             a, b = hull[-2:]
+            width_to_b = x[b] - x[a]
+            width_to_point = x[at] - x[a]
             # The slopes of a to b and of a to the point, both times the two distances.
-            slope_to_b = (y[b] - y[a]) * (x[at] - x[a])
-            slope_to_point = (y[at] - y[a]) * (x[b] - x[a])
+            slope_to_b = (y[b] - y[a]) * width_to_point
+            slope_to_point = (y[at] - y[a]) * width_to_b
             if slope_to_b < slope_to_point:
                 break
             hull.pop()

@@ -250,22 +250,21 @@ class Chooser:
         often name a model where a lower one names none.
         """
         too_small = 0.0
-        allowance = max(0.0, self._luck(task, too_small))
-        if self._luck(task, allowance) > allowance:
+        allowance = max(0.0, self._luck(task.choices(too_small)))
+        if self._luck(task.choices(allowance)) > allowance:
             return allowance
         for _ in range(_HALVINGS):
             between = (too_small + allowance) / 2
-            if self._luck(task, between) > between:
+            if self._luck(task.choices(between)) > between:
                 too_small = between
             else:
                 allowance = between
         return allowance
 
-    def _luck(self, task: _Task, allowance: float) -> float:
+    def _luck(self, choices: Integers) -> float:
         """How much larger squared gaps are, on average, on the rows that a resample leaves out
         than on those by which it chooses.
         """
-        choices = task.choices(allowance)
         draws = np.arange(len(choices))
         larger = self.gaps.left_out[draws, choices] - self.gaps.drawn[draws, choices]
         return float(larger.mean())
@@ -284,7 +283,7 @@ class Chooser:
         utility = float(self.utility.values[chosen] - better.mean() / _LUCK_OF_RESAMPLES)
         own = drawn[:, chosen]
         low, high = np.quantile(own - own.mean(), TAILS).tolist()
-        luck = self._luck(task, allowance) / _LUCK_OF_RESAMPLES
+        luck = self._luck(choices) / _LUCK_OF_RESAMPLES
         square = float(self.gaps.squares[chosen]) + luck
         return Expected(
             utility=utility,
